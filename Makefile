@@ -1,0 +1,49 @@
+# Needs python3.11+ and make, nothing else: the first target run builds .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Beside a checkout with real data sets, use them; elsewhere $$JULE_DATA says where they are.
+ifneq ($(wildcard ../shared/data),)
+export JULE_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test lint format reproduce bench docs clean
+
+help:            ## this list
+	@grep -E "^[a-z]+:.*##" $(MAKEFILE_LIST) | sed -E "s/:[^#]*## */\t/" | expand -t 14
+
+demo: .venv/ready   ## cluster real handwritten digits, in seconds
+	$(BIN)/jule demo
+
+test: .venv/ready   ## linters, types and all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+format: .venv/ready   ## format the source
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+reproduce: .venv/ready   ## the paper's AC-GDL row on real data (needs JULE_DATA)
+	$(BIN)/jule reproduce raw-gdl
+
+bench: .venv/bench   ## speed, memory and growth against peers; takes about an hour
+	$(BIN)/python -m benchmarks
+
+docs: .venv/ready   ## write the figures of results/ into README and docs
+	$(BIN)/jule reproduce tables
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'python 3.11 or newer is needed; set PYTHON=...')"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+.venv/bench: .venv/ready
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev,benchmark]"
+	touch $@
+
+clean:           ## remove what was built
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,58 @@
+"""The directed graph W of the samples (Eq. 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.forward.neighbors import Neighbors
+
+
+@dataclass(frozen=True)
+class Digraph:
+    """A directed graph in which every sample points to its K_s neighbours.
+
+    Attributes
+    ----------
+    indices
+        (n, K_s) int32: whom sample i points to.
+    weights
+        (n, K_s) float64: W(i, j), between 0 and 1.
+    sigma2
+        The sigma squared of Eq. 4.
+    """
+
+    indices: NDArray[np.int32]
+    weights: NDArray[np.float64]
+    sigma2: float
+
+    def __len__(self) -> int:
+        return int(self.indices.shape[0])
+
+
+def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
+    """Weigh the edges from every sample to its neighbours (Eq. 4).
+
+    W(i, j) = exp(-|x_i - x_j|^2 / sigma^2) where j is one of the K_s neighbours of i, else 0;
+    sigma^2 is `a` times the mean of all these squared distances.
+
+    When every distance is 0 (each sample has at least K_s copies), sigma is 0 and W is its limit
+    there: 1 on every edge.
+
+    Examples
+    --------
+    >>> from jule.forward import nearest_neighbors
+    >>> graph = affinity_graph(nearest_neighbors([[0.0], [1.0], [3.0]], k=1))
+    >>> graph.sigma2, graph.weights[0, 0].round(3).item()
+    (2.0, 0.607)
+    """
+    if not a > 0:
+        raise ValueError(f"a must be positive, got {a}: it scales sigma^2 of Eq. 4")
+    sigma2 = a * float(neighbors.distances.mean())
+    if sigma2 == 0:
+        weights = np.ones_like(neighbors.distances)
+    else:
+        weights = np.exp(neighbors.distances / -sigma2)
+    return Digraph(neighbors.indices, weights, sigma2)

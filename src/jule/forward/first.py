@@ -1,0 +1,128 @@
+"""The first clusters: a fast over-clustering from which merging starts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from jule.forward.neighbors import Neighbors
+
+LLOYD_ROUNDS = 10  # enough for an over-clustering that merging will go on with
+
+
+def nearest_neighbor_components(neighbors: Neighbors) -> NDArray[np.int32]:
+    """Join every sample with its nearest neighbour and number the connected components.
+
+    This is the initialisation of the paper; a component holds two samples at least, and clusters
+    are numbered by their first sample.
+
+    Examples
+    --------
+    >>> from jule.forward import nearest_neighbors
+    >>> nearest_neighbor_components(nearest_neighbors([[0.0], [1.0], [8.0], [9.0]], k=1)).tolist()
+    [0, 0, 1, 1]
+    """
+    labels: NDArray[np.int32] = _components(np.ascontiguousarray(neighbors.indices[:, 0]))
+    return labels
+
+
+@njit(cache=True)
+def find_root(parents, node):
+    """Follow a disjoint-set forest up to its root, halving the path on the way."""
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
+
+
+@njit(cache=True)
+def _components(nearest):
+    n = nearest.shape[0]
+    parents = np.arange(n).astype(np.int32)
+    for sample in range(n):
+        a = find_root(parents, sample)
+        b = find_root(parents, nearest[sample])
+        # The smaller number becomes the root, so a root is its component's first sample.
+        parents[max(a, b)] = min(a, b)
+    labels = np.empty(n, np.int32)
+    count = 0
+    for sample in range(n):
+        root = find_root(parents, sample)
+        if root == sample:
+            labels[sample] = count
+            count += 1
+        else:
+            labels[sample] = labels[root]
+    return labels
+
+
+def kmeans_clusters(
+    vectors: NDArray[np.floating], n_clusters: int, seed: int = 0
+) -> NDArray[np.int32]:
+    """Give first clusters by K-means, the other initialisation that the paper allows.
+
+    Lloyd's iterations from `n_clusters` samples drawn at random; clusters that run empty are
+    dropped, the rest numbered by their first sample.
+
+    Examples
+    --------
+    >>> kmeans_clusters(np.array([[0.0], [1.0], [8.0], [9.0]]), 2, seed=1).tolist()
+    [0, 0, 1, 1]
+    """
+    n = len(vectors)
+    if not 1 <= n_clusters <= n:
+        raise ValueError(f"n_clusters must lie between 1 and n_samples = {n}, got {n_clusters}")
+    centres = vectors[np.random.default_rng(seed).choice(n, n_clusters, replace=False)]
+    labels = _nearest_centre(vectors, centres)
+    for _ in range(LLOYD_ROUNDS):
+        centres = cluster_means(vectors, np.unique(labels, return_inverse=True)[1])
+        moved = _nearest_centre(vectors, centres)
+        if np.array_equal(moved, labels):
+            break
+        labels = moved
+    return number_by_first_sample(labels)
+
+
+def _nearest_centre(
+    vectors: NDArray[np.floating], centres: NDArray[np.floating]
+) -> NDArray[np.int64]:
+    half_norms = 0.5 * np.einsum("ij,ij->i", centres, centres)
+    rows = max(1, 2**24 // len(centres))  # a block of at most 16 million products
+    blocks = [
+        (half_norms - vectors[start : start + rows] @ centres.T).argmin(axis=1)
+        for start in range(0, len(vectors), rows)
+    ]
+    return np.concatenate(blocks)
+
+
+def cluster_means(
+    vectors: NDArray[np.floating], labels: NDArray[np.integer]
+) -> NDArray[np.floating]:
+    """Give the mean vector of every cluster 0, 1, ..., max(labels).
+
+    Examples
+    --------
+    >>> cluster_means(np.array([[0.0], [2.0], [5.0]]), np.array([0, 0, 1])).ravel().tolist()
+    [1.0, 5.0]
+    """
+    order = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    sums = np.add.reduceat(vectors[order], starts, axis=0, dtype=np.float64)
+    means: NDArray[np.floating] = (sums / sizes[:, None]).astype(vectors.dtype)
+    return means
+
+
+def number_by_first_sample(labels: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Renumber clusters 0, 1, ... in the order in which their first samples come.
+
+    Examples
+    --------
+    >>> number_by_first_sample(np.array([7, 3, 7, 5])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    return rank[inverse]

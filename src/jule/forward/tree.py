@@ -1,0 +1,270 @@
+"""The tree of merges: every clustering from n clusters to one, in one small table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+FORMAT = 1
+
+
+def default_min_cluster_size(n_samples: int, k: int) -> int:
+    """Say from how many samples on a cluster counts towards k: n / (20 k), rounded up.
+
+    Outliers form clusters of a few samples that nothing wants to merge with; each of them would
+    take the place of a real cluster.
+
+    Examples
+    --------
+    >>> default_min_cluster_size(70_000, 10)
+    350
+    """
+    return max(1, -(-n_samples // (20 * k)))
+
+
+@dataclass(frozen=True)
+class MergeTree:
+    """All merges of n samples, in the order they were made.
+
+    Nodes are numbered as scipy does: samples are 0 .. n-1, merge t makes node n+t.
+
+    Attributes
+    ----------
+    n_samples
+        The number of leaves.
+    merges
+        (t, 2) int64: the two nodes of every merge, smaller number first.
+    affinities
+        (t,) float64: A(C_a, C_b) of Eq. 12 when they merged; NaN inside a first cluster, 0 where
+        clusters without affinity were joined.
+
+    Examples
+    --------
+    >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
+    >>> tree.cut(2).tolist()
+    [0, 1, 0]
+    """
+
+    n_samples: int
+    merges: NDArray[np.int64]
+    affinities: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        merges = np.asarray(self.merges)
+        problem = _problem_with(self.n_samples, merges, np.asarray(self.affinities))
+        if problem:
+            raise ValueError(f"not a tree of merges: {problem}")
+        object.__setattr__(self, "merges", np.sort(merges.astype(np.int64), axis=1))
+        object.__setattr__(self, "affinities", np.asarray(self.affinities, np.float64))
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters are left after the last merge; 1 when the tree is whole."""
+        return self.n_samples - len(self.merges)
+
+    @property
+    def n_first(self) -> int:
+        """How many first clusters there were."""
+        return self.n_samples - int(np.isnan(self.affinities).sum())
+
+    def cut(self, k: int, min_cluster_size: int = 1) -> NDArray[np.int32]:
+        """Give every sample's cluster, 0 .. k-1, numbered by first sample, when k are left.
+
+        Parameters
+        ----------
+        k
+            The number of clusters, from `n_clusters` to `n_samples`.
+        min_cluster_size
+            Clusters with fewer samples do not count: the tree is cut at the last moment when k
+            clusters of that size exist, and what is smaller goes with the branch it merges into
+            next, to the largest cluster there. Where k clusters of that size never exist at one
+            time, the size is lowered just as far as needed: there are never fewer than k.
+
+        Examples
+        --------
+        >>> tree = MergeTree(5, np.array([[0, 1], [2, 3], [5, 6], [4, 7]]), np.zeros(4))
+        >>> tree.cut(2).tolist(), tree.cut(2, min_cluster_size=2).tolist()
+        ([0, 0, 0, 0, 1], [0, 0, 1, 1, 0])
+        """
+        if not self.n_clusters <= k <= self.n_samples:
+            raise ValueError(
+                f"k must lie between {self.n_clusters} and {self.n_samples}, the numbers of "
+                f"clusters in this tree, got {k}"
+            )
+        if min_cluster_size < 1:
+            raise ValueError(f"min_cluster_size must be 1 or more, got {min_cluster_size}")
+        if min_cluster_size > 1 and self.n_clusters > 1:
+            raise ValueError(
+                f"min_cluster_size={min_cluster_size} needs a whole tree, but merging stopped at "
+                f"{self.n_clusters} clusters"
+            )
+        if min_cluster_size == 1:
+            steps, size = self.n_samples - k, 1
+        else:
+            steps, size = self._last_moment_with(k, min_cluster_size)
+        labels: NDArray[np.int32] = _labels_after(self.n_samples, self.merges, steps, size)
+        return labels
+
+    def _last_moment_with(self, k: int, size: int) -> tuple[int, int]:
+        """Count the merges made when k clusters of `size`, or of less if need be, last exist."""
+        possible, impossible = 1, size + 1
+        while impossible - possible > 1:
+            # The wanted size is tried first; only when it fails does the search halve.
+            tried = size if impossible > size else (possible + impossible) // 2
+            if _last_step_with(self.n_samples, self.merges, k, tried) < 0:
+                impossible = tried
+            else:
+                possible = tried
+        return int(_last_step_with(self.n_samples, self.merges, k, possible)), possible
+
+    def to_scipy(self) -> NDArray[np.float64]:
+        """Give the tree as a linkage matrix of scipy.cluster.hierarchy.
+
+        The height of a merge is its place in the order of merges, 1, 2, ...: affinities need not
+        fall from merge to merge, so they cannot serve as heights.
+
+        Examples
+        --------
+        >>> MergeTree(2, np.array([[0, 1]]), np.array([0.5])).to_scipy().tolist()
+        [[0.0, 1.0, 1.0, 2.0]]
+        """
+        if self.n_clusters != 1:
+            raise ValueError(
+                f"scipy knows whole trees only, but merging stopped at {self.n_clusters} clusters"
+            )
+        sizes = _node_sizes(self.n_samples, self.merges)[self.n_samples :]
+        heights = np.arange(1, len(self.merges) + 1)
+        return np.column_stack((self.merges, heights, sizes)).astype(np.float64)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree to a .npz file, whole or not at all.
+
+        Examples
+        --------
+        >>> tree.save("tree.npz")  # doctest: +SKIP
+        """
+        target = Path(path)
+        part = target.with_name(target.name + ".part")
+        with open(part, "wb") as file:
+            np.savez_compressed(
+                file,
+                format=np.int64(FORMAT),
+                n_samples=np.int64(self.n_samples),
+                merges=self.merges,
+                affinities=self.affinities,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MergeTree:
+        """Read a tree that `save` wrote.
+
+        Examples
+        --------
+        >>> MergeTree.load("tree.npz")  # doctest: +SKIP
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                if int(archive["format"]) != FORMAT:
+                    raise ValueError(f"format {archive['format']} is not known")
+                return cls(int(archive["n_samples"]), archive["merges"], archive["affinities"])
+        except FileNotFoundError:
+            raise
+        except (KeyError, ValueError, EOFError, BadZipFile, OSError, TypeError) as error:
+            raise ValueError(f"{os.fspath(path)} is not a saved merge tree: {error}") from error
+
+
+def _problem_with(n_samples: int, merges: NDArray, affinities: NDArray) -> str | None:
+    """Say what keeps the table from being a tree, or None."""
+    if n_samples < 1:
+        return f"n_samples is {n_samples}"
+    if merges.ndim != 2 or merges.shape[1] != 2 or merges.dtype.kind not in "iu":
+        return f"merges must be whole numbers of shape (t, 2), got {merges.dtype} {merges.shape}"
+    if affinities.shape != (len(merges),) or affinities.dtype.kind not in "fiu":
+        return f"{len(merges)} merges need as many affinities, got {affinities.shape}"
+    if len(merges) >= n_samples:
+        return f"{n_samples} samples allow {n_samples - 1} merges, got {len(merges)}"
+    if len(np.unique(merges)) != merges.size:
+        return "a node is merged twice"
+    made = n_samples + np.arange(len(merges))
+    if merges.size and (merges.min() < 0 or (merges.max(axis=1) >= made).any()):
+        return "a merge names a node that does not exist yet"
+    return None
+
+
+@njit(cache=True)
+def _node_sizes(n, merges):
+    sizes = np.ones(n + merges.shape[0], np.int64)
+    for t in range(merges.shape[0]):
+        sizes[n + t] = sizes[merges[t, 0]] + sizes[merges[t, 1]]
+    return sizes
+
+
+@njit(cache=True)
+def _last_step_with(n, merges, k, min_size):
+    """Count the merges made when, for the last time, k clusters hold min_size; -1 if never."""
+    sizes = _node_sizes(n, merges)
+    counting = n if min_size <= 1 else 0
+    last = 0 if counting >= k else -1
+    for t in range(merges.shape[0]):
+        counting -= sizes[merges[t, 0]] >= min_size
+        counting -= sizes[merges[t, 1]] >= min_size
+        counting += sizes[n + t] >= min_size
+        if counting >= k:
+            last = t + 1
+    return last
+
+
+@njit(cache=True)
+def _labels_after(n, merges, steps, min_size):
+    """Label the samples by their cluster after `steps` merges, small clusters absorbed."""
+    sizes = _node_sizes(n, merges)
+    heir = _largest_counting_below(n, merges, sizes, steps, min_size)
+    # Going down from the roots: the cluster that the samples of a node end up in.
+    goes_to = heir.copy()
+    for node in range(sizes.shape[0] - 1, n - 1, -1):
+        for side in range(2):
+            child = merges[node - n, side]
+            sibling = merges[node - n, 1 - side]
+            if node < n + steps:
+                goes_to[child] = goes_to[node]
+            elif heir[child] < 0:
+                goes_to[child] = heir[sibling] if heir[sibling] >= 0 else goes_to[node]
+    numbers = np.full(sizes.shape[0], -1, np.int32)
+    labels = np.empty(n, np.int32)
+    count = 0
+    for sample in range(n):
+        cluster = goes_to[sample]
+        if numbers[cluster] < 0:
+            numbers[cluster] = count
+            count += 1
+        labels[sample] = numbers[cluster]
+    return labels
+
+
+@njit(cache=True)
+def _largest_counting_below(n, merges, sizes, steps, min_size):
+    """Give, for every node, the largest cluster below it that counts; -1 where there is none."""
+    heir = np.full(sizes.shape[0], -1, np.int64)
+    alive = np.ones(n + steps, np.bool_)
+    for t in range(steps):
+        alive[merges[t, 0]] = False
+        alive[merges[t, 1]] = False
+    for node in range(n + steps):
+        if alive[node] and sizes[node] >= min_size:
+            heir[node] = node
+    for node in range(n + steps, sizes.shape[0]):
+        left, right = heir[merges[node - n, 0]], heir[merges[node - n, 1]]
+        if left < 0 or (right >= 0 and sizes[right] > sizes[left]):
+            heir[node] = right
+        else:
+            heir[node] = left
+    return heir

@@ -1,0 +1,367 @@
+"""The image sets of the paper, read from files in a data folder.
+
+The folder is the argument `folder`, else the environment variable JULE_DATA, else `jule` in the
+user's cache folder. Nothing is downloaded: the sets keep their makers' terms. Labels are for
+evaluation alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import io
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Dataset", "dataset_names", "load_dataset", "read_authors_hdf5"]
+
+
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
+class Dataset:
+    """Images and the class of each.
+
+    Attributes
+    ----------
+    name
+        As in `dataset_names()`.
+    images
+        uint8, (n, height, width) for grey images, (n, height, width, 3) for RGB.
+    labels
+        int64, (n,).
+
+    Examples
+    --------
+    >>> digits = load_dataset("digits")
+    >>> len(digits), digits.n_clusters
+    (1797, 10)
+    """
+
+    name: str
+    images: NDArray[np.uint8] = field(repr=False)
+    labels: NDArray[np.int64] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of classes, which is the number of clusters to look for."""
+        return len(np.unique(self.labels))
+
+
+@dataclass(frozen=True)
+class _Archive:
+    """An .npz file: its name, what it holds, and the checksum of the one good copy."""
+
+    file: str
+    holds: str
+    sha256: str
+
+
+_MNIST = _Archive(
+    "mnist.npz",
+    "70,000 grey images of 28 x 28, 10 classes; arrays images, labels, split (1 = test)",
+    "9a8c6fc4ba0fe9bec678f493abd750342066c7e560d97c3f55cb4ac3be707fa0",
+)
+
+_ARCHIVES = {
+    "mnist": _MNIST,
+    "mnist-test": _MNIST,
+    "usps": _Archive(
+        "usps.npz",
+        "11,000 grey images of 16 x 16, 10 classes; arrays images, labels",
+        "5d30f1c1e9acd1dbf32c58af5518bfa5a36d99b383e7f27e365da8c936a9ffb9",
+    ),
+    "coil20": _Archive(
+        "coil20.npz",
+        "1,440 grey images of 128 x 128, 20 classes; arrays images, labels",
+        "b14f4e0652c2f30d76fb9896cefbc34f75a2f294a9c71738db2f9aee8d2939bb",
+    ),
+    "coil100": _Archive(
+        "coil100.npz",
+        "7,200 RGB images of 128 x 128, 100 classes; arrays webp, offsets, labels",
+        "ed86850524b2218bd2be34cc5fbd27fe81f34d774ddf873c86e42e3b42e0cda5",
+    ),
+    "umist": _Archive(
+        "umist.npz",
+        "575 grey images of 112 x 92, 20 classes; arrays images, labels",
+        "69523e613233a9ae1e5baafec3f7b3a4eea8cba5e9a8b7b4e9f3d4caaa02e8d5",
+    ),
+    "cmu-pie": _Archive(
+        "cmu_pie.npz",
+        "2,856 grey images of 32 x 32, 68 classes; arrays images, labels",
+        "a54d85707e66144a0241b1ede3c14d69a90b3550477f17717e24920ba84b9c05",
+    ),
+}
+
+# No checksum: the authors published these two, but no copy was at hand to take one from.
+_AUTHORS_FILES = {
+    "frgc": "2,462 RGB images of 32 x 32, 20 classes; HDF5 keys data (N x C x H x W) and labels",
+    "ytf": "10,000 RGB images of 55 x 55, 41 classes; HDF5 keys data (N x C x H x W) and labels",
+}
+
+
+def dataset_names() -> tuple[str, ...]:
+    """The names that `load_dataset` knows.
+
+    Examples
+    --------
+    >>> dataset_names()[:3]
+    ('mnist', 'mnist-test', 'usps')
+    """
+    return (*_ARCHIVES, *_AUTHORS_FILES, "digits")
+
+
+def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
+    """Read one of the image sets by name.
+
+    Parameters
+    ----------
+    name
+        One of `dataset_names()`; case, hyphens and underscores do not matter, so that "COIL-20"
+        and "MNIST_test" are found. "digits" comes with scikit-learn and needs no file.
+    folder
+        Where the files lie. By default the environment variable JULE_DATA, or else `jule` in the
+        user's cache folder.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    ValueError
+        The name is not known, or the file is damaged or another version.
+    FileNotFoundError
+        The file is not in the folder.
+
+    Examples
+    --------
+    >>> load_dataset("digits").images.shape
+    (1797, 8, 8)
+    """
+    known = _known_name(name)
+    if known == "digits":
+        images, labels = _read_digits()
+    elif known in _AUTHORS_FILES:
+        images, labels = read_authors_hdf5(_find_authors_file(known, _data_folder(folder)))
+    else:
+        images, labels = _read_archive(known, _data_folder(folder))
+    return Dataset(known, images, labels)
+
+
+def _known_name(name: str) -> str:
+    known = {_plain(each): each for each in dataset_names()}
+    known["mnistfull"] = "mnist"  # the paper's name for all 70,000
+    plain = _plain(name)
+    if plain in known:
+        return known[plain]
+    close = dict.fromkeys(known[match] for match in difflib.get_close_matches(plain, known))
+    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise ValueError(
+        f"unknown data set {name!r}.{hint} The known ones are {', '.join(dataset_names())}"
+    )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _data_folder(folder: str | os.PathLike[str] | None) -> Path:
+    chosen = folder or os.environ.get("JULE_DATA")
+    return Path(chosen).expanduser() if chosen else _cache_folder() / "jule"
+
+
+def _cache_folder() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _not_found(name: str, folder: Path, expected: str, holds: str) -> FileNotFoundError:
+    where = folder if folder.is_dir() else f"{folder} (a folder that does not exist)"
+    return FileNotFoundError(
+        f"data set {name!r} is not in {where}: expected the file {expected} with {holds}. "
+        f"Put the file there, or name the folder that has it: load_dataset({name!r}, folder=...) "
+        "or the environment variable JULE_DATA"
+    )
+
+
+def _read_digits() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    levels = digits.images.astype(np.int64)  # 0 to 16
+    images = ((levels * 255 + 8) // 16).astype(np.uint8)  # + 8: to the nearest, not down
+    return images, digits.target.astype(np.int64)
+
+
+def _read_archive(name: str, folder: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    archive = _ARCHIVES[name]
+    path = folder / archive.file
+    if not path.is_file():
+        raise _not_found(name, folder, archive.file, archive.holds)
+    arrays = _checked_arrays(path, archive.sha256)
+    labels = arrays["labels"].astype(np.int64)
+    images = arrays["images"] if "images" in arrays else _decode(arrays["webp"], arrays["offsets"])
+    if name == "mnist-test":
+        test = arrays["split"] == 1
+        return images[test], labels[test]
+    return images, labels
+
+
+def _checked_arrays(path: Path, sha256: str) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file, once its checksum is found right."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != sha256:
+            raise ValueError(
+                f"{path} is damaged or another version: its sha256 is {found}, expected {sha256}. "
+                "Replace it with a good copy of the file"
+            )
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+
+
+def _decode(stream: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Encoded images laid end to end -> (n, height, width, 3); all must be of one size."""
+    from PIL import Image
+
+    def pixels(index: int) -> NDArray[np.uint8]:
+        encoded = stream[offsets[index] : offsets[index + 1]].tobytes()
+        with Image.open(io.BytesIO(encoded)) as image:
+            return np.asarray(image.convert("RGB"), dtype=np.uint8)
+
+    n = len(offsets) - 1
+    images = np.empty((n, *pixels(0).shape), dtype=np.uint8)
+
+    def fill(index: int) -> None:
+        images[index] = pixels(index)
+
+    # Pillow lets other threads run while it decodes.
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, range(n)))  # drawing the results raises what went wrong in a thread
+    return images
+
+
+def _find_authors_file(name: str, folder: Path) -> Path:
+    choices = [f"{name}.h5", f"{name.upper()}/data4torch.h5"]
+    for choice in choices:
+        if (folder / choice).is_file():
+            return folder / choice
+    raise _not_found(name, folder, " or ".join(choices), _AUTHORS_FILES[name])
+
+
+def read_authors_hdf5(
+    path: str | os.PathLike[str],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Read images and labels from an HDF5 file laid out as the paper's authors did.
+
+    The file (theirs is called data4torch.h5) has the keys `data`, N x C x H x W with 1 or 3
+    channels, and `labels`, one whole number an image. Pixels may be integers from 0 to 255, or
+    floats: when the largest is at most 1 they are taken as 0 to 1 and scaled by 255, else as 0 to
+    255 and rounded.
+
+    Returns
+    -------
+    images
+        uint8, (N, H, W) for one channel, (N, H, W, 3) for three.
+    labels
+        int64, (N,).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import h5py
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with h5py.File(f"{folder}/mine.h5", "w") as file:
+    ...         file["data"] = np.zeros((5, 3, 8, 8), dtype=np.uint8)
+    ...         file["labels"] = [0, 0, 1, 1, 2]
+    ...     images, labels = read_authors_hdf5(f"{folder}/mine.h5")
+    >>> images.shape, labels.shape
+    ((5, 8, 8, 3), (5,))
+    """
+    path = Path(path)
+    arrays = _read_hdf5(path, ("data", "labels"))
+    data, labels = arrays["data"], arrays["labels"].reshape(-1)  # the authors' are N x 1
+    if data.ndim != 4 or data.shape[1] not in (1, 3) or data.size == 0:
+        raise ValueError(
+            f"'data' in {path} has shape {data.shape}, expected images x channels x height x width "
+            "with 1 or 3 channels, none of them 0: reorder or reshape the array and write it again"
+        )
+    if len(labels) != len(data):
+        raise ValueError(
+            f"{path} has {len(data)} images in 'data' but {len(labels)} labels in 'labels': "
+            "write one label an image"
+        )
+    channels_last = np.moveaxis(_to_uint8(data, path), 1, -1)
+    images = channels_last[..., 0] if channels_last.shape[-1] == 1 else channels_last
+    return np.ascontiguousarray(images), _to_int64(labels, path)
+
+
+def _read_hdf5(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(
+            f'reading {path} needs h5py, which is not installed: pip install "jule[hdf5]"'
+        ) from error
+
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}: check the path of the HDF5 file")
+    try:
+        with h5py.File(path, "r") as file:
+            for key in keys:
+                if not isinstance(file.get(key), h5py.Dataset):
+                    raise ValueError(
+                        f"{path} has no array {key!r}, only {sorted(file)}: "
+                        "it needs 'data' (N x C x H x W) and 'labels' (N)"
+                    )
+            return {key: np.asarray(file[key]) for key in keys}
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read as HDF5 ({error}): it is damaged or of another kind, "
+            "replace it with a good copy"
+        ) from error
+
+
+def _to_uint8(data: NDArray[Any], path: Path) -> NDArray[np.uint8]:
+    if data.dtype == np.uint8:
+        return data
+    if data.dtype.kind not in "iuf":
+        raise ValueError(
+            f"'data' in {path} is of type {data.dtype}: write the pixels as numbers, best as uint8"
+        )
+    low, high = data.min(), data.max()
+    if not (low >= 0 and high <= 255):  # put so that NaN is refused too
+        raise ValueError(
+            f"'data' in {path} runs from {low} to {high}: pixels must lie between 0 and 1 "
+            "(floats) or 0 and 255; write them without a mean taken off or other scaling"
+        )
+    if data.dtype.kind == "f":
+        if high <= 1:
+            data = data * 255
+        data = np.rint(data)
+    return data.astype(np.uint8)
+
+
+def _to_int64(labels: NDArray[Any], path: Path) -> NDArray[np.int64]:
+    if labels.dtype.kind not in "iuf" or not np.all(labels == np.rint(labels)):
+        raise ValueError(
+            f"'labels' in {path} are not all whole numbers (type {labels.dtype}): "
+            "write the class of each image as an integer"
+        )
+    return labels.astype(np.int64)
