@@ -33,80 +33,71 @@ from jule.forward.affinity import Digraph
 
 Update = Literal["exact", "ratio", "alpha"]
 UPDATES: tuple[Update, ...] = ("exact", "ratio", "alpha")
+EXACT, RATIO = 0, 1  # as numbers, for the kernels
 
 MERGES_AT_ONCE = 20_000  # between two looks at progress and the keyboard
 SPARE = 4  # neighbour clusters remembered beyond K_c, so that few changes need a full look
 NO_KEY = -1
 NEVER = 2**62
 
+# Division by zero does not happen here; without its error path the kernels are smaller.
+kernel = njit(cache=True, error_model="numpy")
+inner_kernel = njit(cache=True, error_model="numpy", forceinline=True)
+parallel_kernel = njit(cache=True, error_model="numpy", parallel=True)
 
-class RowMaps(NamedTuple):
-    """A sparse table: every row is a small hash map from a key to two numbers, in one arena."""
-
-    start: NDArray[np.int64]  # where a row's places begin
-    places: NDArray[np.int64]  # how many it has: a power of two, or 0
-    used: NDArray[np.int64]  # how many of them hold a key
-    tail: NDArray[np.int64]  # (1,) the end of the last row
-    keys: NDArray[np.int32]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-
-
-class Clusters(NamedTuple):
-    """All clusters as they stand; one slot each, a merged pair keeps the slot of the larger."""
-
-    size: NDArray[np.int64]  # samples, 0 once merged away
-    divisor: NDArray[np.float64]  # of S(i -> c) in A(i -> c): |C|^2 unless approximated
-    node: NDArray[np.int64]  # age: the number of the cluster in the order of their making
-    owner: NDArray[np.int32]  # (n,) the slot that a sample is in
-    head: NDArray[np.int32]  # first and last sample of a cluster, and the sample after a sample
-    last: NDArray[np.int32]
-    next: NDArray[np.int32]
-
-
-class Nearest(NamedTuple):
-    """The nearest neighbour clusters of every cluster, best first, as far as remembered."""
-
-    slot: NDArray[np.int32]  # (clusters, K_c + SPARE)
-    affinity: NDArray[np.float64]
-    count: NDArray[np.int64]
-    # No neighbour left out is better than this one was:
-    limit_affinity: NDArray[np.float64]
-    limit_node: NDArray[np.int64]
-
-
-class Contest(NamedTuple):
-    """A tournament over the merging criterion: place 1 holds the cluster to merge next."""
-
-    score: NDArray[np.float64]
-    winner: NDArray[np.int32]
+# The state of merging is a few arrays of records, so that what is used together lies together.
+# A row of a sparse table is a small hash map of entries, in one array that all rows share; the
+# record that owns the row says where it starts, how many places it has and how many are used.
+ENTRY = np.dtype([("key", "i4"), ("first", "f8"), ("second", "f8")], align=True)
+SAMPLE = np.dtype(
+    [
+        ("start", "i8"),  # its row of `weights`: {cluster: (in, out)}
+        ("places", "i4"),
+        ("used", "i4"),
+        ("in_start", "i8"),  # its incoming edges
+        ("in_stop", "i8"),
+        ("owner", "i4"),  # the cluster it is in
+        ("next", "i4"),  # the next sample of that cluster, or -1
+        ("mark", "i4"),  # the last merge that looked at it
+    ],
+    align=True,
+)
+CLUSTER = np.dtype(
+    [
+        ("start", "i8"),  # its row of `links`: {j: (S(i -> j), S(j -> i))}
+        ("places", "i4"),
+        ("used", "i4"),
+        ("size", "i8"),  # samples; 0 once merged away
+        ("divisor", "f8"),  # of S(j -> i) in A(j -> i): |C_i|^2 unless approximated
+        ("node", "i8"),  # its age: its number in the order in which clusters were made
+        ("head", "i4"),  # its first and last sample
+        ("last", "i4"),
+        ("sum", "f8"),  # for sums by cluster; empty between any two uses
+        ("touched", "b1"),
+        ("near", "i4"),  # how many of its nearest neighbour clusters are remembered
+        ("limit", "f8"),  # no neighbour left out is better than this affinity and age
+        ("limit_node", "i8"),
+        ("score", "f8"),  # the merging criterion
+    ],
+    align=True,
+)
+NEAR = np.dtype([("cluster", "i4"), ("affinity", "f8")], align=True)
 
 
-class Edges(NamedTuple):
-    """The digraph W by both ends."""
+class State(NamedTuple):
+    """Everything that merging changes, but for the links, which may move to a larger array."""
 
-    to: NDArray[np.int32]  # (n, K_s)
-    weight: NDArray[np.float64]
-    in_start: NDArray[np.int64]  # (n + 1,) where a sample's incoming edges begin
+    samples: NDArray[np.void]  # (n,) SAMPLE
+    clusters: NDArray[np.void]  # (c,) CLUSTER; a merged pair keeps the place of the larger
+    weights: NDArray[np.void]  # ENTRY, the rows of the samples
+    near: NDArray[np.void]  # (c, K_c + SPARE) NEAR, best first
+    winners: NDArray[np.int32]  # a tournament over the scores; place 1 is the cluster to merge
+    touched: NDArray[np.int32]  # the clusters with a sum
+    to: NDArray[np.int32]  # (n, K_s) outgoing edges, and where the incoming ones come from
     in_from: NDArray[np.int32]
-    in_weight: NDArray[np.float64]
-
-
-class Scratch(NamedTuple):
-    """Sums by cluster that are empty between any two uses, and marks by sample."""
-
-    total: NDArray[np.float64]
-    seen: NDArray[np.bool_]
-    touched: NDArray[np.int32]
-    mark: NDArray[np.int64]
-
-
-class Merges(NamedTuple):
-    """What was merged so far."""
-
-    count: NDArray[np.int64]  # (1,)
-    nodes: NDArray[np.int64]  # (t, 2)
-    affinity: NDArray[np.float64]
+    counts: NDArray[np.int64]  # (2,) merges made; end of the last row of links
+    nodes: NDArray[np.int64]  # (t, 2) the merges
+    affinities: NDArray[np.float64]
 
 
 def merge_clusters(
@@ -168,15 +159,20 @@ def merge_clusters(
     """
     n_first = _check(graph, first, n_clusters, max_merges, n_near, lam, update, alpha)
     budget = n_first - n_clusters if max_merges is None else min(max_merges, n_first - n_clusters)
-    merges = Merges(
-        np.zeros(1, np.int64),
-        np.empty((max(budget, 0), 2), np.int64),
-        np.empty(max(budget, 0), np.float64),
-    )
-    if budget > 0:
-        _run(graph, first.astype(np.int32), n_first, merges, n_near, lam, update, alpha, progress)
-    done = int(merges.count[0])
-    return merges.nodes[:done], merges.affinity[:done]
+    if budget <= 0:
+        return np.empty((0, 2), np.int64), np.empty(0)
+    kind = UPDATES.index(update)
+    state, links = _first_state(graph, first, n_first, budget, n_near)
+    links = _merge_isolated(state, links, graph.weights, kind, alpha)
+    _open_contest(state, links, n_near, lam)
+    while True:
+        before = int(state.counts[0])
+        links = _merge_best(state, links, n_near, lam, kind, alpha, MERGES_AT_ONCE)
+        done = int(state.counts[0])
+        if progress is not None:
+            progress(done / budget)
+        if done - before < MERGES_AT_ONCE:
+            return state.nodes[:done], state.affinities[:done]
 
 
 def _check(
@@ -210,112 +206,104 @@ def _check(
     return n_first
 
 
-def _run(
-    graph: Digraph,
-    first: NDArray[np.int32],
-    n_first: int,
-    merges: Merges,
-    n_near: int,
-    lam: float,
-    update: Update,
-    alpha: float,
-    progress: Callable[[float], None] | None,
-) -> None:
-    edges = Edges(graph.indices, graph.weights, *_incoming(graph.indices, graph.weights))
-    clusters = _first_clusters(first, n_first)
-    scratch = Scratch(
-        np.zeros(n_first),
-        np.zeros(n_first, np.bool_),
-        np.empty(n_first, np.int32),
-        np.full(len(first), -1, np.int64),
+def _first_state(
+    graph: Digraph, first: NDArray[np.integer], n_first: int, budget: int, n_near: int
+) -> tuple[State, NDArray[np.void]]:
+    samples = np.zeros(len(first), SAMPLE)
+    clusters = np.zeros(n_first, CLUSTER)
+    _fill_clusters(samples, clusters, first)
+    in_from, in_weight = _turn_edges(samples, graph.indices, graph.weights)
+    weights = np.empty(_rows_of_weights(samples, graph.indices, in_from, n_first), ENTRY)
+    _fill_weights(samples, weights, graph.indices, graph.weights, in_from, in_weight)
+    touched = np.empty(n_first, np.int32)
+    links = np.empty(_rows_of_links(samples, clusters, weights, touched), ENTRY)
+    _fill_links(samples, clusters, weights, links, touched)
+    state = State(
+        samples,
+        clusters,
+        weights,
+        np.zeros((n_first, n_near + SPARE), NEAR),
+        np.full(2 << (n_first - 1).bit_length(), -1, np.int32),
+        touched,
+        graph.indices,
+        in_from,
+        np.array([0, len(links)]),
+        np.empty((budget, 2), np.int64),
+        np.empty(budget),
     )
-    weights = _sample_weights(edges, clusters.owner, n_first)
-    links = _cluster_links(weights, clusters, scratch)
-    kind = UPDATES.index(update)
-    links = _merge_isolated(edges, clusters, weights, links, scratch, merges, kind, alpha)
-    nearest = _no_nearest(n_first, n_near + SPARE)
-    contest = _open_contest(clusters, links, nearest, n_near, lam)
-    while True:
-        before = int(merges.count[0])
-        links = _merge_best(
-            edges, clusters, weights, links, nearest, contest, scratch, merges,
-            n_near, lam, kind, alpha, MERGES_AT_ONCE,
-        )  # fmt: skip
-        done = int(merges.count[0])
-        if progress is not None:
-            progress(done / len(merges.nodes))
-        if done - before < MERGES_AT_ONCE:
-            return
+    return state, links
 
 
 # ------------------------------------------------------------------------------- sparse tables
 
 
-@njit(cache=True, inline="always")
+@inner_kernel
 def _home(key, places):
     """Say where the search for a key begins: the high bits of a multiplicative hash."""
-    return (np.int64(key) * np.int64(2654435769) & np.int64(0xFFFFFFFF)) * places >> np.int64(32)
+    return (np.int64(key) * 2654435769 & 0xFFFFFFFF) * np.int64(places) >> 32
 
 
-@njit(cache=True)
-def _find(maps, row, key):
+@inner_kernel
+def _find(entries, row, key):
     """Give the place of a key in a row, or -1."""
-    places = maps.places[row]
+    start, places = row.start, np.int64(row.places)
     if places == 0:
         return np.int64(-1)
-    start = maps.start[row]
     at = _home(key, places)
-    while maps.keys[start + at] != key:
-        if maps.keys[start + at] == NO_KEY:
+    while True:
+        found = entries[start + at].key
+        if found == key:
+            return start + at
+        if found == NO_KEY:
             return np.int64(-1)
         at = (at + 1) & (places - 1)
-    return start + at
 
 
-@njit(cache=True)
-def _add(maps, row, key, first, second):
+@inner_kernel
+def _add(entries, row, key, first, second):
     """Add two numbers to those of a key in a row that has room for it."""
-    places = maps.places[row]
-    start = maps.start[row]
+    start, places = row.start, np.int64(row.places)
     at = _home(key, places)
-    while maps.keys[start + at] != key:
-        if maps.keys[start + at] == NO_KEY:
-            maps.keys[start + at] = key
-            maps.first[start + at] = first
-            maps.second[start + at] = second
-            maps.used[row] += 1
+    while True:
+        entry = entries[start + at]
+        if entry.key == key:
+            entry.first += first
+            entry.second += second
+            return
+        if entry.key == NO_KEY:
+            entry.key = key
+            entry.first = first
+            entry.second = second
+            row.used += 1
             return
         at = (at + 1) & (places - 1)
-    maps.first[start + at] += first
-    maps.second[start + at] += second
 
 
-@njit(cache=True)
-def _remove_at(maps, row, place):
+@inner_kernel
+def _remove_at(entries, row, place):
     """Empty a place and pull the keys behind it forward, so that every search still ends right."""
-    places = maps.places[row]
-    start = maps.start[row]
-    maps.used[row] -= 1
+    start, places = row.start, np.int64(row.places)
+    row.used -= 1
     gap = place - start
     at = gap
+    entries[place].key = NO_KEY
     while True:
-        maps.keys[start + gap] = NO_KEY
-        while True:
-            at = (at + 1) & (places - 1)
-            key = maps.keys[start + at]
-            if key == NO_KEY:
-                return
-            home = _home(key, places)
-            # Move it unless its home lies cyclically in (gap, at].
-            if (gap < at and (home <= gap or home > at)) or (at < gap and at < home <= gap):
-                break
-        maps.keys[start + gap] = maps.keys[start + at]
-        maps.first[start + gap] = maps.first[start + at]
-        maps.second[start + gap] = maps.second[start + at]
-        gap = at
+        at = (at + 1) & (places - 1)
+        entry = entries[start + at]
+        if entry.key == NO_KEY:
+            return
+        home = _home(entry.key, places)
+        # It may stay where it is if its home lies, going round, behind the gap.
+        if (at - home) & (places - 1) >= (at - gap) & (places - 1):
+            hole = entries[start + gap]
+            hole.key = entry.key
+            hole.first = entry.first
+            hole.second = entry.second
+            entry.key = NO_KEY
+            gap = at
 
 
-@njit(cache=True, inline="always")
+@inner_kernel
 def _places_for(keys):
     """Give the number of places for so many keys: a power of two, a quarter of them empty."""
     places = np.int64(2)
@@ -324,533 +312,525 @@ def _places_for(keys):
     return places
 
 
-@njit(cache=True)
-def _empty_maps(keys_by_row):
-    rows = keys_by_row.shape[0]
-    start = np.empty(rows, np.int64)
-    places = np.zeros(rows, np.int64)
-    tail = np.zeros(1, np.int64)
-    for row in range(rows):
-        start[row] = tail[0]
-        if keys_by_row[row] > 0:
-            places[row] = _places_for(keys_by_row[row])
-        tail[0] += places[row]
-    return RowMaps(
-        start,
-        places,
-        np.zeros(rows, np.int64),
-        tail,
-        np.full(tail[0], NO_KEY, np.int32),
-        np.empty(tail[0], np.float64),
-        np.empty(tail[0], np.float64),
-    )
+@kernel
+def _clear(entries, start, stop):
+    for place in range(start, stop):
+        entries[place].key = NO_KEY
 
 
-@njit(cache=True)
-def _with_room(maps, row, more):
-    """Make room for more keys in a row; gives the table to go on with."""
-    wanted = _places_for(maps.used[row] + more)
-    if wanted <= maps.places[row]:
-        return maps
-    if maps.tail[0] + wanted > maps.keys.shape[0]:
-        maps = _larger(maps, wanted)
-    old_start, old_places = maps.start[row], maps.places[row]
-    maps.start[row] = maps.tail[0]
-    maps.places[row] = wanted
-    maps.used[row] = 0
-    maps.tail[0] += wanted
-    maps.keys[maps.start[row] : maps.tail[0]] = NO_KEY
-    for place in range(old_start, old_start + old_places):
-        if maps.keys[place] != NO_KEY:
-            _add(maps, row, maps.keys[place], maps.first[place], maps.second[place])
-    return maps
+@kernel
+def _make_room(entries, row, counts, more):
+    """Make room for more keys in a row, at the end of an array that is long enough."""
+    wanted = _places_for(row.used + more)
+    if wanted <= row.places:
+        return
+    old_start, old_stop = row.start, row.start + row.places
+    row.start = counts[1]
+    row.places = wanted
+    row.used = 0
+    counts[1] += wanted
+    _clear(entries, row.start, counts[1])
+    for place in range(old_start, old_stop):
+        entry = entries[place]
+        if entry.key != NO_KEY:
+            _add(entries, row, entry.key, entry.first, entry.second)
 
 
-@njit(cache=True)
-def _larger(maps, wanted):
-    """Copy the living rows into a new arena with half as much room again."""
-    living = maps.places.sum()
-    room = living + max(living // 2, wanted)
-    keys = np.empty(room, np.int32)
-    first = np.empty(room, np.float64)
-    second = np.empty(room, np.float64)
-    tail = np.int64(0)
-    for row in range(maps.start.shape[0]):
-        start, places = maps.start[row], maps.places[row]
-        keys[tail : tail + places] = maps.keys[start : start + places]
-        first[tail : tail + places] = maps.first[start : start + places]
-        second[tail : tail + places] = maps.second[start : start + places]
-        maps.start[row] = tail
-        tail += places
-    maps.tail[0] = tail
-    return RowMaps(maps.start, maps.places, maps.used, maps.tail, keys, first, second)
+@kernel
+def _moved(entries, larger, rows, counts):
+    """Copy the rows in use into a larger array."""
+    end = np.int64(0)
+    for r in range(rows.shape[0]):
+        row = rows[r]
+        for offset in range(row.places):
+            larger[end + offset] = entries[row.start + offset]
+        row.start = end
+        end += row.places
+    counts[1] = end
 
 
 # ------------------------------------------------------------------------------ the first state
 
 
-@njit(cache=True)
-def _incoming(to, weight):
-    """Turn the edges around: by target, who points to it and how strongly."""
-    n, k = to.shape
-    start = np.zeros(n + 1, np.int64)
-    for sample in range(n):
-        for edge in range(k):
-            start[to[sample, edge] + 1] += 1
-    for sample in range(n):
-        start[sample + 1] += start[sample]
-    at = start[:-1].copy()
-    sources = np.empty(start[n], np.int32)
-    weights = np.empty(start[n], np.float64)
-    for sample in range(n):
-        for edge in range(k):
-            target = to[sample, edge]
-            sources[at[target]] = sample
-            weights[at[target]] = weight[sample, edge]
-            at[target] += 1
-    return start, sources, weights
-
-
-@njit(cache=True)
-def _first_clusters(first, n_first):
-    n = first.shape[0]
-    size = np.zeros(n_first, np.int64)
-    head = np.full(n_first, -1, np.int32)
-    last = np.full(n_first, -1, np.int32)
-    following = np.full(n, -1, np.int32)
-    for sample in range(n):
-        cluster = first[sample]
-        if size[cluster] == 0:
-            head[cluster] = sample
+@kernel
+def _fill_clusters(samples, clusters, first):
+    for c in range(clusters.shape[0]):
+        clusters[c].node = c
+        clusters[c].head = -1
+    for x in range(first.shape[0]):
+        cluster = clusters[first[x]]
+        if cluster.size == 0:
+            cluster.head = x
         else:
-            following[last[cluster]] = sample
-        last[cluster] = sample
-        size[cluster] += 1
-    divisor = size.astype(np.float64) ** 2
-    return Clusters(size, divisor, np.arange(n_first), first.copy(), head, last, following)
+            samples[cluster.last].next = x
+        cluster.last = x
+        cluster.size += 1
+        samples[x].owner = first[x]
+        samples[x].next = -1
+        samples[x].mark = -1
+    for c in range(clusters.shape[0]):
+        clusters[c].divisor = np.float64(clusters[c].size) ** 2
 
 
-def _sample_weights(edges: Edges, owner: NDArray[np.int32], n_first: int) -> RowMaps:
-    """Make the table x -> {cluster: (in, out)} for all clusters but the sample's own."""
-    weights: RowMaps = _empty_maps(_clusters_around(edges, owner, n_first))
-    _fill_weights(edges, owner, weights)
-    return weights
+@kernel
+def _turn_edges(samples, to, weight):
+    """Sort the edges by target: who points to a sample, and how strongly."""
+    n, k = to.shape
+    for x in range(n):
+        for edge in range(k):
+            samples[to[x, edge]].in_stop += 1
+    end = np.int64(0)
+    for x in range(n):
+        count = samples[x].in_stop
+        samples[x].in_start = samples[x].in_stop = end
+        end += count
+    in_from = np.empty(end, np.int32)
+    in_weight = np.empty(end, np.float64)
+    for x in range(n):
+        for edge in range(k):
+            target = samples[to[x, edge]]
+            in_from[target.in_stop] = x
+            in_weight[target.in_stop] = weight[x, edge]
+            target.in_stop += 1
+    return in_from, in_weight
 
 
-@njit(cache=True, parallel=True)
-def _clusters_around(edges, owner, n_first):
-    """Count the other clusters that every sample has edges with, either way."""
-    n, k = edges.to.shape
+@kernel
+def _lay_out_rows(rows, keys_by_row):
+    """Give every row the places for its keys, one behind the other; gives their end."""
+    end = np.int64(0)
+    for r in range(rows.shape[0]):
+        rows[r].start = end
+        rows[r].places = _places_for(keys_by_row[r]) if keys_by_row[r] > 0 else 0
+        end += rows[r].places
+    return end
+
+
+@parallel_kernel
+def _rows_of_weights(samples, to, in_from, n_first):
+    """Lay out a row for every sample, with a place for each other cluster it has edges with."""
+    n, k = to.shape
     around = np.zeros(n, np.int64)
     chunks = 16  # each with marks of its own
     for chunk in prange(chunks):
         mark = np.full(n_first, -1, np.int32)
         for x in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-            mark[owner[x]] = x
+            mark[samples[x].owner] = x
             for edge in range(k):
-                cluster = owner[edges.to[x, edge]]
+                cluster = samples[to[x, edge]].owner
                 around[x] += mark[cluster] != x
                 mark[cluster] = x
-            for edge in range(edges.in_start[x], edges.in_start[x + 1]):
-                cluster = owner[edges.in_from[edge]]
+            for edge in range(samples[x].in_start, samples[x].in_stop):
+                cluster = samples[in_from[edge]].owner
                 around[x] += mark[cluster] != x
                 mark[cluster] = x
-    return around
+    return _lay_out_rows(samples, around)
 
 
-@njit(cache=True, parallel=True)
-def _fill_weights(edges, owner, weights):
-    n, k = edges.to.shape
+@parallel_kernel
+def _fill_weights(samples, weights, to, weight, in_from, in_weight):
+    """Sum the edges of every sample by cluster: (in, out), its own cluster left out."""
+    n, k = to.shape
     for x in prange(n):
+        sample = samples[x]
+        _clear(weights, sample.start, sample.start + sample.places)
         for edge in range(k):
-            cluster = owner[edges.to[x, edge]]
-            if cluster != owner[x]:
-                _add(weights, x, cluster, 0.0, edges.weight[x, edge])
-        for edge in range(edges.in_start[x], edges.in_start[x + 1]):
-            source = edges.in_from[edge]
-            cluster = owner[source]
-            if cluster != owner[x]:
-                _add(weights, x, cluster, edges.in_weight[edge], 0.0)
+            cluster = samples[to[x, edge]].owner
+            if cluster != sample.owner:
+                _add(weights, sample, cluster, 0.0, weight[x, edge])
+        for edge in range(sample.in_start, sample.in_stop):
+            cluster = samples[in_from[edge]].owner
+            if cluster != sample.owner:
+                _add(weights, sample, cluster, in_weight[edge], 0.0)
 
 
-@njit(cache=True)
-def _cluster_links(weights, clusters, scratch):
-    """Fill the table i -> {j: (S(i -> j), S(j -> i))} from the samples' weights."""
-    n_first = clusters.size.shape[0]
-    both_ways = np.zeros(n_first, np.int64)
-    for cluster in range(n_first):
-        touched = _sum_products(weights, clusters, cluster, scratch)
-        both_ways[cluster] += touched
-        for t in range(touched):
-            both_ways[scratch.touched[t]] += 1
-        _forget(scratch, touched)
-    links = _empty_maps(both_ways)
-    for cluster in range(n_first):
-        touched = _sum_products(weights, clusters, cluster, scratch)
-        for t in range(touched):
-            other = scratch.touched[t]
-            _add(links, cluster, other, scratch.total[other], 0.0)
-            _add(links, other, cluster, 0.0, scratch.total[other])
-        _forget(scratch, touched)
-    return links
+@kernel
+def _rows_of_links(samples, clusters, weights, touched):
+    """Lay out a row for every cluster, with a place for each cluster it has affinity with."""
+    keys = np.zeros(clusters.shape[0], np.int64)
+    for c in range(clusters.shape[0]):
+        count = _sum_products(samples, clusters, weights, touched, c)
+        keys[c] += count
+        for t in range(count):
+            keys[touched[t]] += 1
+        _forget_sums(clusters, touched, count)
+    return _lay_out_rows(clusters, keys)
 
 
-@njit(cache=True)
-def _sum_products(weights, clusters, cluster, scratch):
+@kernel
+def _fill_links(samples, clusters, weights, links, touched):
+    _clear(links, 0, links.shape[0])
+    for c in range(clusters.shape[0]):
+        count = _sum_products(samples, clusters, weights, touched, c)
+        for t in range(count):
+            other = touched[t]
+            _add(links, clusters[c], other, clusters[other].sum, 0.0)
+            _add(links, clusters[other], c, 0.0, clusters[other].sum)
+        _forget_sums(clusters, touched, count)
+
+
+@kernel
+def _sum_products(samples, clusters, weights, touched, c):
     """Sum in_i(x) * out_i(x) over the samples x of a cluster, for all clusters i around it."""
-    touched = 0
-    x = clusters.head[cluster]
+    count = 0
+    x = clusters[c].head
     while x >= 0:
-        start = weights.start[x]
-        for place in range(start, start + weights.places[x]):
-            if weights.keys[place] == NO_KEY:
-                continue
-            product = weights.first[place] * weights.second[place]
-            if product > 0:
-                touched = _note(scratch, touched, weights.keys[place], product)
-        x = clusters.next[x]
-    return touched
+        sample = samples[x]
+        for place in range(sample.start, sample.start + sample.places):
+            entry = weights[place]
+            if entry.key != NO_KEY and entry.first * entry.second > 0:
+                count = _add_to_sum(clusters, touched, count, entry.key, entry.first * entry.second)
+        x = sample.next
+    return count
 
 
-@njit(cache=True, inline="always")
-def _note(scratch, touched, cluster, value):
-    if not scratch.seen[cluster]:
-        scratch.seen[cluster] = True
-        scratch.touched[touched] = cluster
-        touched += 1
-    scratch.total[cluster] += value
-    return touched
+@inner_kernel
+def _add_to_sum(clusters, touched, count, c, value):
+    cluster = clusters[c]
+    cluster.sum += value
+    if not cluster.touched:
+        cluster.touched = True
+        touched[count] = c
+        count += 1
+    return count
 
 
-@njit(cache=True, inline="always")
-def _forget(scratch, touched):
-    for t in range(touched):
-        scratch.total[scratch.touched[t]] = 0.0
-        scratch.seen[scratch.touched[t]] = False
+@inner_kernel
+def _forget_sums(clusters, touched, count):
+    for t in range(count):
+        clusters[touched[t]].sum = 0.0
+        clusters[touched[t]].touched = False
 
 
 # ---------------------------------------------------------------------------------- one merge
 
 
-@njit(cache=True)
-def _merge_pair(edges, clusters, weights, links, scratch, merges, a, b, affinity, kind, alpha):
-    """Merge two clusters into the slot of the larger; gives the links to go on with, and it."""
-    t = merges.count[0]
-    older, younger = clusters.node[a], clusters.node[b]
-    merges.nodes[t, 0] = min(older, younger)
-    merges.nodes[t, 1] = max(older, younger)
-    merges.affinity[t] = affinity
-    merges.count[0] += 1
-    m, n = (a, b) if clusters.size[a] >= clusters.size[b] else (b, a)
-    if kind == 0:
-        links = _add_cross_terms(edges, clusters, weights, links, scratch, m, n, t)
-    size_m, size_n = float(clusters.size[m]), float(clusters.size[n])
-    both = size_m + size_n
-    if kind == 0:  # Eq. 14; the cross terms are in the links already
-        share, divisor = 1.0, both * both
-    elif kind == 1:  # Eq. 18
-        share = (size_n / size_m) * (clusters.divisor[m] / clusters.divisor[n])
-        divisor = clusters.divisor[m] * both / size_m
-    else:  # Eq. 21
-        share = (size_n / size_m) ** 2 * (clusters.divisor[m] / clusters.divisor[n])
-        divisor = clusters.divisor[m] * (both / size_m) ** 2 / (1.0 + alpha)
-    links = _move_links(links, m, n, share)
-    clusters.divisor[m] = divisor
-    _move_samples(clusters, m, n)
-    clusters.node[m] = clusters.size.shape[0] + t
+@kernel
+def _merge_pair(state, links, a, b, affinity, kind, alpha):
+    """Merge two clusters into the place of the larger; gives the links to go on with, and it."""
+    clusters, counts = state.clusters, state.counts
+    t = counts[0]
+    state.nodes[t, 0] = min(clusters[a].node, clusters[b].node)
+    state.nodes[t, 1] = max(clusters[a].node, clusters[b].node)
+    state.affinities[t] = affinity
+    counts[0] += 1
+    m, n = (a, b) if clusters[a].size >= clusters[b].size else (b, a)
+    touched = 0
+    if kind == EXACT:
+        touched = _sum_cross_terms(state, m, n, t)
+    room = _most_room(clusters, state.touched, touched, m, n)
+    if counts[1] + room > links.shape[0]:
+        larger = np.empty(links.shape[0] + links.shape[0] // 2 + room, links.dtype)
+        _moved(links, larger, clusters, counts)
+        links = larger
+    _add_cross_terms(clusters, links, counts, state.touched, touched, n)
+    share, divisor = _approximation(clusters[m], clusters[n], kind, alpha)
+    _move_links(clusters, links, counts, m, n, share)
+    clusters[m].divisor = divisor
+    _move_samples(state.samples, clusters, m, n)
+    clusters[m].node = clusters.shape[0] + t
     return links, m
 
 
-@njit(cache=True)
-def _add_cross_terms(edges, clusters, weights, links, scratch, m, n, t):
-    """Add to S(i -> n) what Eq. 14 has beyond a sum, and hand n's weights over to m."""
-    touched = 0
-    member = clusters.head[n]
+@kernel
+def _sum_cross_terms(state, m, n, t):
+    """Sum by cluster what Eq. 14 has beyond S(i -> m) + S(i -> n), and hand n's weights to m."""
+    samples, clusters, weights = state.samples, state.clusters, state.weights
+    touched, to, in_from = state.touched, state.to, state.in_from
+    count = 0
+    member = clusters[n].head
     while member >= 0:
-        for edge in range(edges.to.shape[1]):
-            x = edges.to[member, edge]
-            touched = _hand_over(clusters, weights, scratch, x, m, n, t, touched)
-        for edge in range(edges.in_start[member], edges.in_start[member + 1]):
-            x = edges.in_from[edge]
-            touched = _hand_over(clusters, weights, scratch, x, m, n, t, touched)
-        member = clusters.next[member]
-    links = _with_room(links, n, touched)
-    for which in range(touched):
-        cluster = scratch.touched[which]
-        _add(links, n, cluster, 0.0, scratch.total[cluster])
-    _forget(scratch, touched)
-    return links
+        for edge in range(to.shape[1]):
+            x = samples[to[member, edge]]
+            count = _hand_over(clusters, weights, touched, x, m, n, t, count)
+        for edge in range(samples[member].in_start, samples[member].in_stop):
+            x = samples[in_from[edge]]
+            count = _hand_over(clusters, weights, touched, x, m, n, t, count)
+        member = samples[member].next
+    return count
 
 
-@njit(cache=True, inline="always")
-def _hand_over(clusters, weights, scratch, x, m, n, t, touched):
-    owner = clusters.owner[x]
-    if owner == m or owner == n or scratch.mark[x] == t:
-        return touched
-    scratch.mark[x] = t
+@inner_kernel
+def _hand_over(clusters, weights, touched, x, m, n, t, count):
+    """Make the weights between a sample and n weights between it and m, once a merge."""
+    if x.owner == m or x.owner == n or x.mark == t:
+        return count
+    x.mark = t
     place = _find(weights, x, n)
-    in_n, out_n = weights.first[place], weights.second[place]
+    in_n, out_n = weights[place].first, weights[place].second
     _remove_at(weights, x, place)
     place = _find(weights, x, m)
-    if place >= 0:
-        cross = weights.first[place] * out_n + in_n * weights.second[place]
-        weights.first[place] += in_n
-        weights.second[place] += out_n
-        if cross > 0:
-            touched = _note(scratch, touched, owner, cross)
-    else:
+    if place < 0:
         _add(weights, x, m, in_n, out_n)
-    return touched
+        return count
+    entry = weights[place]
+    cross = entry.first * out_n + in_n * entry.second
+    entry.first += in_n
+    entry.second += out_n
+    if cross > 0:
+        count = _add_to_sum(clusters, touched, count, x.owner, cross)
+    return count
 
 
-@njit(cache=True)
-def _move_links(links, m, n, share):
+@kernel
+def _most_room(clusters, touched, count, m, n):
+    """Bound the places that a merge can add at the end of the links."""
+    room = _places_for(clusters[n].used + count)
+    room += _places_for(clusters[m].used + clusters[n].used + count)
+    for t in range(count):
+        room += _places_for(clusters[touched[t]].used + 1)
+    return room
+
+
+@kernel
+def _add_cross_terms(clusters, links, counts, touched, count, n):
+    _make_room(links, clusters[n], counts, count)
+    for t in range(count):
+        _add(links, clusters[n], touched[t], 0.0, clusters[touched[t]].sum)
+    _forget_sums(clusters, touched, count)
+
+
+@kernel
+def _approximation(m, n, kind, alpha):
+    """Give what S(i -> n) counts beside S(i -> m), and what their sum is then divided by.
+
+    Exact, the sum (with its cross terms) is divided by |m + n|^2. The approximations weigh
+    A(i -> m) and A(i -> n) instead: by |m| / |m + n| and |n| / |m + n| (Eq. 18), or by
+    (1 + alpha) times the squares of these (Eq. 21).
+    """
+    size_m, size_n = np.float64(m.size), np.float64(n.size)
+    both = size_m + size_n
+    if kind == EXACT:
+        return 1.0, both * both
+    if kind == RATIO:
+        return size_n / size_m * (m.divisor / n.divisor), m.divisor * both / size_m
+    return (
+        (size_n / size_m) ** 2 * (m.divisor / n.divisor),
+        m.divisor * (both / size_m) ** 2 / (1.0 + alpha),
+    )
+
+
+@kernel
+def _move_links(clusters, links, counts, m, n, share):
     """Turn the links of n into links of m (Eq. 13, and the sums of Eq. 14)."""
-    links = _with_room(links, m, links.used[n])
-    for offset in range(links.places[n]):
-        place = links.start[n] + offset  # asked anew: making room may move every row
-        other = links.keys[place]
-        if other == NO_KEY or other == m:
+    merged, gone = clusters[m], clusters[n]
+    _make_room(links, merged, counts, gone.used)
+    for place in range(gone.start, gone.start + gone.places):
+        entry = links[place]
+        if entry.key == NO_KEY or entry.key == m:
             continue
-        from_n = links.first[place]
-        to_n = links.second[place] * share
+        from_n, to_n = entry.first, entry.second * share
+        other = clusters[entry.key]
         old = _find(links, other, n)
         if old >= 0:
             _remove_at(links, other, old)
         else:
-            links = _with_room(links, other, 1)
-        _add(links, m, other, from_n, to_n)
+            _make_room(links, other, counts, 1)
+        _add(links, merged, entry.key, from_n, to_n)
         _add(links, other, m, to_n, from_n)
-    old = _find(links, m, n)
+    old = _find(links, merged, n)
     if old >= 0:
-        _remove_at(links, m, old)
-    links.places[n] = 0
-    links.used[n] = 0
-    return links
+        _remove_at(links, merged, old)
+    gone.places = 0
+    gone.used = 0
 
 
-@njit(cache=True)
-def _move_samples(clusters, m, n):
-    sample = clusters.head[n]
-    while sample >= 0:
-        clusters.owner[sample] = m
-        sample = clusters.next[sample]
-    clusters.next[clusters.last[m]] = clusters.head[n]
-    clusters.last[m] = clusters.last[n]
-    clusters.size[m] += clusters.size[n]
-    clusters.size[n] = 0
-
-
-@njit(cache=True)
-def _merge_isolated(edges, clusters, weights, links, scratch, merges, kind, alpha):
-    """Merge every first cluster without affinity with the cluster its samples point to most."""
-    for cluster in range(clusters.size.shape[0]):
-        if merges.count[0] == merges.nodes.shape[0]:
-            break
-        if clusters.size[cluster] == 0 or links.used[cluster] > 0:
-            continue
-        target = _points_to_most(edges, clusters, scratch, cluster)
-        if target >= 0:
-            links, _ = _merge_pair(
-                edges, clusters, weights, links, scratch, merges, cluster, target, 0.0, kind, alpha
-            )
-    return links
-
-
-@njit(cache=True)
-def _points_to_most(edges, clusters, scratch, cluster):
-    """Find the other cluster with the largest weight of edges from this one; -1 if none."""
-    touched = 0
-    x = clusters.head[cluster]
+@kernel
+def _move_samples(samples, clusters, m, n):
+    merged, gone = clusters[m], clusters[n]
+    x = gone.head
     while x >= 0:
-        for edge in range(edges.to.shape[1]):
-            other = clusters.owner[edges.to[x, edge]]
-            if other != cluster:
-                touched = _note(scratch, touched, other, edges.weight[x, edge])
-        x = clusters.next[x]
+        samples[x].owner = m
+        x = samples[x].next
+    samples[merged.last].next = gone.head
+    merged.last = gone.last
+    merged.size += gone.size
+    gone.size = 0
+
+
+@kernel
+def _merge_isolated(state, links, weight, kind, alpha):
+    """Merge every first cluster without affinity with the cluster its samples point to most."""
+    for c in range(state.clusters.shape[0]):
+        cluster = state.clusters[c]
+        if state.counts[0] == state.nodes.shape[0]:
+            break
+        if cluster.node != c or cluster.size == 0 or cluster.used > 0:
+            continue  # merged by now, or not isolated
+        target = _points_to_most(state, weight, c)
+        if target >= 0:
+            links, _ = _merge_pair(state, links, c, target, 0.0, kind, alpha)
+    return links
+
+
+@kernel
+def _points_to_most(state, weight, c):
+    """Find the other cluster with the largest weight of edges from this one; -1 if none."""
+    samples, clusters, touched = state.samples, state.clusters, state.touched
+    count = 0
+    x = clusters[c].head
+    while x >= 0:
+        for edge in range(state.to.shape[1]):
+            other = samples[state.to[x, edge]].owner
+            if other != c:
+                count = _add_to_sum(clusters, touched, count, other, weight[x, edge])
+        x = samples[x].next
     best = np.int64(-1)
-    for t in range(touched):
-        other = np.int64(scratch.touched[t])
+    for t in range(count):
+        other = np.int64(touched[t])
         if best < 0 or _better(
-            scratch.total[other], clusters.node[other], scratch.total[best], clusters.node[best]
+            clusters[other].sum, clusters[other].node, clusters[best].sum, clusters[best].node
         ):
             best = other
-    _forget(scratch, touched)
+    _forget_sums(clusters, touched, count)
     return best
 
 
 # ---------------------------------------------------------------------- the merging criterion
 
 
-@njit(cache=True, inline="always")
+@inner_kernel
 def _better(value_a, node_a, value_b, node_b):
     """Larger is better; among equals, the older cluster."""
     return value_a > value_b or (value_a == value_b and node_a < node_b)
 
 
-@njit(cache=True, inline="always")
-def _affinity_at(links, clusters, cluster, place):
-    """Give A(C_i, C_j) of Eq. 12 for the link of cluster i that lies at a place."""
-    other = links.keys[place]
-    return (
-        links.first[place] / clusters.divisor[other]
-        + links.second[place] / clusters.divisor[cluster]
-    )
+@inner_kernel
+def _affinity(clusters, cluster, entry):
+    """Give A(C_i, C_j) of Eq. 12 from an entry in the row of cluster i."""
+    return entry.first / clusters[entry.key].divisor + entry.second / cluster.divisor
 
 
-@njit(cache=True)
-def _no_nearest(n_first, remembered):
-    return Nearest(
-        np.empty((n_first, remembered), np.int32),
-        np.empty((n_first, remembered), np.float64),
-        np.zeros(n_first, np.int64),
-        np.full(n_first, -np.inf),
-        np.full(n_first, NEVER, np.int64),
-    )
-
-
-@njit(cache=True)
-def _look_around(links, clusters, nearest, cluster):
+@kernel
+def _look_around(clusters, links, near, c):
     """Fill a cluster's nearest neighbour clusters from all its links."""
-    nearest.count[cluster] = 0
-    nearest.limit_affinity[cluster] = -np.inf
-    nearest.limit_node[cluster] = NEVER
-    start = links.start[cluster]
-    for place in range(start, start + links.places[cluster]):
-        if links.keys[place] != NO_KEY:
-            affinity = _affinity_at(links, clusters, cluster, place)
-            _remember(clusters, nearest, cluster, links.keys[place], affinity)
+    cluster = clusters[c]
+    cluster.near = 0
+    cluster.limit = -np.inf
+    cluster.limit_node = NEVER
+    for place in range(cluster.start, cluster.start + cluster.places):
+        entry = links[place]
+        if entry.key != NO_KEY:
+            _remember(clusters, near, c, entry.key, _affinity(clusters, cluster, entry))
 
 
-@njit(cache=True)
-def _remember(clusters, nearest, cluster, other, affinity):
+@inner_kernel
+def _remember(clusters, near, c, other, affinity):
     """Put a neighbour in its place among the nearest, unless it falls behind the limit."""
-    node = clusters.node[other]
-    if not _better(affinity, node, nearest.limit_affinity[cluster], nearest.limit_node[cluster]):
+    cluster, node = clusters[c], clusters[other].node
+    if not _better(affinity, node, cluster.limit, cluster.limit_node):
         return
-    slots, affinities = nearest.slot[cluster], nearest.affinity[cluster]
-    place = nearest.count[cluster]
-    if place == slots.shape[0]:
-        place -= 1
-        last, last_node = affinities[place], clusters.node[slots[place]]
-        if not _better(affinity, node, last, last_node):
-            nearest.limit_affinity[cluster] = affinity
-            nearest.limit_node[cluster] = node
-            return
-        nearest.limit_affinity[cluster] = last
-        nearest.limit_node[cluster] = last_node
+    place = np.int64(cluster.near)
+    if place < near.shape[1]:
+        cluster.near += 1
     else:
-        nearest.count[cluster] += 1
-    while place > 0 and _better(
-        affinity, node, affinities[place - 1], clusters.node[slots[place - 1]]
-    ):
-        slots[place] = slots[place - 1]
-        affinities[place] = affinities[place - 1]
         place -= 1
-    slots[place] = other
-    affinities[place] = affinity
-
-
-@njit(cache=True)
-def _forget_neighbor(nearest, cluster, other):
-    slots, affinities = nearest.slot[cluster], nearest.affinity[cluster]
-    count = nearest.count[cluster]
-    for place in range(count):
-        if slots[place] == other:
-            for behind in range(place, count - 1):
-                slots[behind] = slots[behind + 1]
-                affinities[behind] = affinities[behind + 1]
-            nearest.count[cluster] = count - 1
+        last = near[c, place]
+        last_node = clusters[last.cluster].node
+        if not _better(affinity, node, last.affinity, last_node):
+            cluster.limit = affinity
+            cluster.limit_node = node
             return
+        cluster.limit = last.affinity
+        cluster.limit_node = last_node
+    while place > 0:
+        before = near[c, place - 1]
+        if not _better(affinity, node, before.affinity, clusters[before.cluster].node):
+            break
+        near[c, place].cluster = before.cluster
+        near[c, place].affinity = before.affinity
+        place -= 1
+    near[c, place].cluster = other
+    near[c, place].affinity = affinity
 
 
-@njit(cache=True)
-def _criterion(nearest, cluster, n_near, lam):
+@inner_kernel
+def _forget_near(cluster, near, c, m, n):
+    """Take two clusters out of the nearest of another, where they are."""
+    kept = 0
+    for place in range(cluster.near):
+        entry = near[c, place]
+        if entry.cluster != m and entry.cluster != n:
+            near[c, kept].cluster = entry.cluster
+            near[c, kept].affinity = entry.affinity
+            kept += 1
+    cluster.near = kept
+
+
+@inner_kernel
+def _criterion(cluster, near, c, n_near, lam):
     """Give the negative of the loss of Eq. 7 for merging a cluster with its nearest neighbour."""
-    count = min(nearest.count[cluster], n_near)
-    if count == 0:
+    if cluster.near == 0:
         return -np.inf
-    best = nearest.affinity[cluster, 0]
+    best = near[c, 0].affinity
     if n_near == 1:
         return best
     others = 0.0
-    for k in range(1, count):
-        others += nearest.affinity[cluster, k]
+    for k in range(1, min(n_near, cluster.near)):
+        others += near[c, k].affinity
     return best + lam / (n_near - 1) * ((n_near - 1) * best - others)
 
 
-@njit(cache=True)
-def _open_contest(clusters, links, nearest, n_near, lam):
-    n_first = clusters.size.shape[0]
-    width = 1
-    while width < n_first:
-        width *= 2
-    contest = Contest(np.full(n_first, -np.inf), np.full(2 * width, -1, np.int32))
-    for cluster in range(n_first):
-        _look_around(links, clusters, nearest, cluster)
-        contest.score[cluster] = _criterion(nearest, cluster, n_near, lam)
-        contest.winner[width + cluster] = cluster
+@kernel
+def _open_contest(state, links, n_near, lam):
+    clusters, near, winners = state.clusters, state.near, state.winners
+    width = winners.shape[0] // 2
+    for c in range(clusters.shape[0]):
+        _look_around(clusters, links, near, c)
+        clusters[c].score = _criterion(clusters[c], near, c, n_near, lam)
+        winners[width + c] = c
     for place in range(width - 1, 0, -1):
-        contest.winner[place] = _match(contest, clusters, place)
-    return contest
+        winners[place] = _match(clusters, winners, place)
 
 
-@njit(cache=True, inline="always")
-def _match(contest, clusters, place):
-    a, b = contest.winner[2 * place], contest.winner[2 * place + 1]
+@inner_kernel
+def _match(clusters, winners, place):
+    a, b = winners[2 * place], winners[2 * place + 1]
     if b < 0:
         return a
-    if a < 0 or _better(
-        contest.score[b], clusters.node[b], contest.score[a], clusters.node[a]
-    ):
+    if _better(clusters[b].score, clusters[b].node, clusters[a].score, clusters[a].node):
         return b
     return a
 
 
-@njit(cache=True)
-def _rescore(contest, clusters, nearest, cluster, n_near, lam):
+@kernel
+def _rescore(clusters, near, winners, c, n_near, lam):
     """Take a cluster's criterion anew and play its matches again."""
-    contest.score[cluster] = _criterion(nearest, cluster, n_near, lam)
-    place = (contest.winner.shape[0] // 2 + cluster) // 2
+    clusters[c].score = _criterion(clusters[c], near, c, n_near, lam)
+    place = (winners.shape[0] // 2 + c) // 2
     while place > 0:
-        before = contest.winner[place]
-        now = _match(contest, clusters, place)
-        contest.winner[place] = now
-        if now == before and now != cluster:
-            return  # neither it nor what it displaced shows any further up
+        before = winners[place]
+        now = _match(clusters, winners, place)
+        winners[place] = now
+        if now == before and now != c:
+            return  # nothing changes any further up
         place //= 2
 
 
-@njit(cache=True)
-def _merge_best(
-    edges, clusters, weights, links, nearest, contest, scratch, merges,
-    n_near, lam, kind, alpha, at_most,
-):  # fmt: skip
+@kernel
+def _merge_best(state, links, n_near, lam, kind, alpha, at_most):
     """Merge the cluster of best criterion with its nearest neighbour, again and again."""
-    for _ in range(min(at_most, merges.nodes.shape[0] - merges.count[0])):
-        a = np.int64(contest.winner[1])
-        if contest.score[a] == -np.inf:
+    clusters, near, winners = state.clusters, state.near, state.winners
+    for _ in range(min(at_most, state.nodes.shape[0] - state.counts[0])):
+        a = np.int64(winners[1])
+        if clusters[a].score == -np.inf:
             break
-        b = np.int64(nearest.slot[a, 0])
-        links, m = _merge_pair(
-            edges, clusters, weights, links, scratch, merges, a, b,
-            nearest.affinity[a, 0], kind, alpha,
-        )  # fmt: skip
+        b = np.int64(near[a, 0].cluster)
+        links, m = _merge_pair(state, links, a, b, near[a, 0].affinity, kind, alpha)
         n = b if m == a else a
-        nearest.count[n] = 0
-        _rescore(contest, clusters, nearest, n, n_near, lam)
-        _look_around(links, clusters, nearest, m)
-        _rescore(contest, clusters, nearest, m, n_near, lam)
-        start = links.start[m]
-        for place in range(start, start + links.places[m]):
-            other = links.keys[place]
-            if other == NO_KEY:
+        clusters[n].near = 0
+        _rescore(clusters, near, winners, n, n_near, lam)
+        _look_around(clusters, links, near, m)
+        _rescore(clusters, near, winners, m, n_near, lam)
+        merged = clusters[m]
+        for place in range(merged.start, merged.start + merged.places):
+            entry = links[place]
+            if entry.key == NO_KEY:
                 continue
-            _forget_neighbor(nearest, other, n)
-            _forget_neighbor(nearest, other, m)
-            affinity = _affinity_at(links, clusters, m, place)
-            _remember(clusters, nearest, other, m, affinity)
-            if nearest.count[other] < min(n_near, links.used[other]):
-                _look_around(links, clusters, nearest, other)
-            _rescore(contest, clusters, nearest, other, n_near, lam)
+            other = clusters[entry.key]
+            _forget_near(other, near, entry.key, m, n)
+            _remember(clusters, near, entry.key, m, _affinity(clusters, merged, entry))
+            if other.near < min(n_near, other.used):
+                _look_around(clusters, links, near, entry.key)
+            _rescore(clusters, near, winners, entry.key, n_near, lam)
     return links

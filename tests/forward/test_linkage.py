@@ -1,0 +1,176 @@
+"""The sparse kernels against the dense equations: the same merges in the same order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jule.forward.affinity import Digraph
+from jule.forward.linkage import merge_clusters
+from tests.oracles import linkage as oracle
+
+CRITERIA = [(1, 0.0), (5, 1.0), (2, 0.5), (3, 4.0)]
+
+
+def random_graph(seed, n, k, dyadic, groups=1):
+    """A digraph in which every sample points to k others, most of them of its own group.
+
+    Dyadic weights make every sum exact, whatever its order, so that ties are true ties.
+    """
+    rng = np.random.default_rng(seed)
+    group = rng.integers(groups, size=n)
+    indices = np.empty((n, k), np.int32)
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        odds = np.where(group[others] == group[i], 1.0, 0.05)
+        indices[i] = rng.choice(others, k, replace=False, p=odds / odds.sum())
+    weights = rng.integers(1, 9, (n, k)) / 8 if dyadic else rng.random((n, k))
+    return Digraph(indices, weights, 1.0)
+
+
+def random_first(seed, n, n_first):
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(n_first), rng.integers(n_first, size=n - n_first)])
+    rng.shuffle(labels)
+    return labels
+
+
+def both_ways(graph, first, n_near, lam, **options):
+    nodes, affinities = merge_clusters(graph, first, n_near=n_near, lam=lam, **options)
+    found = [(a, b) for a, b in nodes.tolist()]
+    merges = oracle.merge_clusters(
+        graph.indices, graph.weights, first.tolist(), n_near, lam, **options
+    )
+    expected = [(a, b) for a, b, _ in merges]
+    return found, affinities, expected, [value for _, _, value in merges]
+
+
+@pytest.mark.parametrize(("n_near", "lam"), CRITERIA)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(3, 40),
+    k=st.integers(1, 6),
+    share=st.floats(0.1, 1.0),
+    groups=st.integers(1, 5),
+)
+@settings(max_examples=200, deadline=None)
+def test_exact_merges_with_ties(n_near, lam, seed, n, k, share, groups):
+    graph = random_graph(seed, n, min(k, n - 1), dyadic=True, groups=groups)
+    first = random_first(seed, n, max(1, int(share * n)))
+    found, affinities, expected, values = both_ways(graph, first, n_near, lam)
+    assert found == expected
+    np.testing.assert_array_equal(affinities, values)
+
+
+@pytest.mark.parametrize(("n_near", "lam"), CRITERIA)
+@pytest.mark.parametrize(
+    ("update", "alpha"), [("exact", 0.0), ("ratio", 0.0), ("alpha", 0.0), ("alpha", 0.3)]
+)
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(3, 40), k=st.integers(1, 6), groups=st.integers(1, 5)
+)
+@settings(max_examples=60, deadline=None)
+def test_every_update_without_ties(n_near, lam, update, alpha, seed, n, k, groups):
+    graph = random_graph(seed, n, min(k, n - 1), dyadic=False, groups=groups)
+    first = random_first(seed, n, max(2, n // 2))
+    found, affinities, expected, values = both_ways(
+        graph, first, n_near, lam, update=update, alpha=alpha
+    )
+    assert found == expected
+    np.testing.assert_allclose(affinities, values, rtol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n_clusters=st.integers(1, 30),
+    max_merges=st.one_of(st.none(), st.integers(0, 30)),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_three_ends(seed, n_clusters, max_merges):
+    graph = random_graph(seed, 30, 4, dyadic=True, groups=3)
+    first = random_first(seed, 30, 20)
+    found, _, expected, _ = both_ways(
+        graph, first, 5, 1.0, n_clusters=n_clusters, max_merges=max_merges
+    )
+    assert found == expected
+
+
+def test_stopping_early_makes_the_same_first_merges():
+    graph = random_graph(1, 200, 8, dyadic=False)
+    first = random_first(1, 200, 120)
+    whole, _ = merge_clusters(graph, first)
+    part, _ = merge_clusters(graph, first, max_merges=37)
+    np.testing.assert_array_equal(part, whole[:37])
+
+
+def test_progress_reaches_the_end():
+    graph = random_graph(1, 100, 8, dyadic=False)
+    shares = []
+    merge_clusters(graph, np.arange(100), progress=shares.append)
+    assert shares[-1] == 1.0
+
+
+def test_a_hub_that_everybody_points_to():
+    # Rows of the tables differ in length by orders of magnitude, and grow as clusters merge.
+    rng = np.random.default_rng(0)
+    n = 120
+    indices = np.array([rng.choice(np.delete(np.arange(n), i), 3, False) for i in range(n)])
+    indices[1:, 0] = np.where((indices[1:] == 0).any(axis=1), indices[1:, 0], 0)
+    weights = rng.integers(1, 5, indices.shape) / 4
+    graph = Digraph(indices.astype(np.int32), weights, 1.0)
+    found, _, expected, _ = both_ways(graph, np.arange(n), 5, 1.0)
+    assert found == expected
+
+
+def test_weights_of_zero_are_no_affinity():
+    graph = random_graph(3, 20, 3, dyadic=True)
+    graph.weights[:] = 0.0
+    nodes, affinities = merge_clusters(graph, np.arange(20))
+    assert (affinities == 0).all()
+    assert len(np.unique(nodes)) == nodes.size
+
+
+def test_closed_groups_stay_apart():
+    # Two pairs that point to each other only: nothing joins the pairs.
+    graph = Digraph(np.array([[1], [0], [3], [2]], np.int32), np.ones((4, 1)), 1.0)
+    nodes, affinities = merge_clusters(graph, np.arange(4))
+    assert nodes.tolist() == [[0, 1], [2, 3]]
+    assert affinities.tolist() == [2.0, 2.0]
+
+
+def test_one_first_cluster_needs_no_merge():
+    graph = Digraph(np.array([[1], [0]], np.int32), np.ones((2, 1)), 1.0)
+    nodes, affinities = merge_clusters(graph, np.zeros(2, int))
+    assert nodes.shape == (0, 2)
+    assert affinities.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be 1 or more, got 0"),
+        ({"max_merges": -1}, "max_merges must be 0 or more"),
+        ({"n_near": 0}, "K_c"),
+        ({"lam": -1.0}, "lambda"),
+        ({"lam": float("nan")}, "lambda"),
+        ({"update": "fast"}, "choose one of exact, ratio, alpha"),
+        ({"update": "alpha", "alpha": -1.0}, "alpha must be above -1"),
+    ],
+)
+def test_bad_options(options, message):
+    graph = random_graph(0, 10, 2, dyadic=True)
+    with pytest.raises(ValueError, match=message):
+        merge_clusters(graph, np.arange(10), **options)
+
+
+@pytest.mark.parametrize(
+    ("first", "message"),
+    [
+        (np.arange(9), "10 samples need as many first labels"),
+        (np.array([0, 0, 0, 0, 0, 2, 2, 2, 2, 2]), "without a gap"),
+        (np.array([-1, 0, 0, 0, 0, 1, 1, 1, 1, 1]), "without a gap"),
+    ],
+)
+def test_bad_first_clusters(first, message):
+    with pytest.raises(ValueError, match=message):
+        merge_clusters(random_graph(0, 10, 2, dyadic=True), first)
