@@ -58,6 +58,7 @@ SAMPLE = np.dtype(
         ("in_stop", "i8"),
         ("owner", "i4"),  # the cluster it is in
         ("next", "i4"),  # the next sample of that cluster, or -1
+        ("next_outward", "i4"),  # and the next that may have edges out of the cluster
         ("mark", "i4"),  # the last merge that looked at it
     ],
     align=True,
@@ -72,6 +73,8 @@ CLUSTER = np.dtype(
         ("node", "i8"),  # its age: its number in the order in which clusters were made
         ("head", "i4"),  # its first and last sample
         ("last", "i4"),
+        ("outward", "i4"),  # its first and last sample that may have edges out of it, or -1
+        ("last_outward", "i4"),
         ("sum", "f8"),  # for sums by cluster; empty between any two uses
         ("touched", "b1"),
         ("near", "i4"),  # how many of its nearest neighbour clusters are remembered
@@ -162,6 +165,7 @@ def merge_clusters(
     if budget <= 0:
         return np.empty((0, 2), np.int64), np.empty(0)
     kind = UPDATES.index(update)
+    graph, first = _by_first_cluster(graph, first)
     state, links = _first_state(graph, first, n_first, budget, n_near)
     links = _merge_isolated(state, links, graph.weights, kind, alpha)
     _open_contest(state, links, n_near, lam)
@@ -206,6 +210,17 @@ def _check(
     return n_first
 
 
+def _by_first_cluster(
+    graph: Digraph, first: NDArray[np.integer]
+) -> tuple[Digraph, NDArray[np.integer]]:
+    """Renumber the samples so that a first cluster's lie side by side in memory."""
+    order = np.argsort(first, kind="stable")
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    renumbered = Digraph(place[graph.indices[order]], graph.weights[order], graph.sigma2)
+    return renumbered, first[order]
+
+
 def _first_state(
     graph: Digraph, first: NDArray[np.integer], n_first: int, budget: int, n_near: int
 ) -> tuple[State, NDArray[np.void]]:
@@ -216,7 +231,8 @@ def _first_state(
     weights = np.empty(_rows_of_weights(samples, graph.indices, in_from, n_first), ENTRY)
     _fill_weights(samples, weights, graph.indices, graph.weights, in_from, in_weight)
     touched = np.empty(n_first, np.int32)
-    links = np.empty(_rows_of_links(samples, clusters, weights, touched), ENTRY)
+    end = _rows_of_links(samples, clusters, weights, touched)
+    links = np.empty(end + end // 2, ENTRY)  # with room for rows that grow
     _fill_links(samples, clusters, weights, links, touched)
     state = State(
         samples,
@@ -227,7 +243,7 @@ def _first_state(
         touched,
         graph.indices,
         in_from,
-        np.array([0, len(links)]),
+        np.array([0, end]),
         np.empty((budget, 2), np.int64),
         np.empty(budget),
     )
@@ -360,13 +376,13 @@ def _fill_clusters(samples, clusters, first):
     for x in range(first.shape[0]):
         cluster = clusters[first[x]]
         if cluster.size == 0:
-            cluster.head = x
+            cluster.head = cluster.outward = x
         else:
-            samples[cluster.last].next = x
-        cluster.last = x
+            samples[cluster.last].next = samples[cluster.last].next_outward = x
+        cluster.last = cluster.last_outward = x
         cluster.size += 1
         samples[x].owner = first[x]
-        samples[x].next = -1
+        samples[x].next = samples[x].next_outward = -1
         samples[x].mark = -1
     for c in range(clusters.shape[0]):
         clusters[c].divisor = np.float64(clusters[c].size) ** 2
@@ -537,23 +553,44 @@ def _sum_cross_terms(state, m, n, t):
     """Sum by cluster what Eq. 14 has beyond S(i -> m) + S(i -> n), and hand n's weights to m."""
     samples, clusters, weights = state.samples, state.clusters, state.weights
     touched, to, in_from = state.touched, state.to, state.in_from
+    gone = clusters[n]
     count = 0
-    member = clusters[n].head
+    member = gone.outward
+    gone.outward = gone.last_outward = -1
     while member >= 0:
+        outward = False
         for edge in range(to.shape[1]):
             x = samples[to[member, edge]]
-            count = _hand_over(clusters, weights, touched, x, m, n, t, count)
+            if x.owner != m and x.owner != n:
+                outward = True
+                count = _hand_over(clusters, weights, touched, x, m, n, t, count)
         for edge in range(samples[member].in_start, samples[member].in_stop):
             x = samples[in_from[edge]]
-            count = _hand_over(clusters, weights, touched, x, m, n, t, count)
-        member = samples[member].next
+            if x.owner != m and x.owner != n:
+                outward = True
+                count = _hand_over(clusters, weights, touched, x, m, n, t, count)
+        following = samples[member].next_outward
+        if outward:  # the others need never be looked at again
+            samples[member].next_outward = -1
+            _link_outward(samples, gone, member, member)
+        member = following
     return count
+
+
+@inner_kernel
+def _link_outward(samples, cluster, first, last):
+    """Put a chain of samples at the end of a cluster's outward ones."""
+    if cluster.outward < 0:
+        cluster.outward = first
+    else:
+        samples[cluster.last_outward].next_outward = first
+    cluster.last_outward = last
 
 
 @inner_kernel
 def _hand_over(clusters, weights, touched, x, m, n, t, count):
     """Make the weights between a sample and n weights between it and m, once a merge."""
-    if x.owner == m or x.owner == n or x.mark == t:
+    if x.mark == t:
         return count
     x.mark = t
     place = _find(weights, x, n)
@@ -644,6 +681,8 @@ def _move_samples(samples, clusters, m, n):
         x = samples[x].next
     samples[merged.last].next = gone.head
     merged.last = gone.last
+    if gone.outward >= 0:
+        _link_outward(samples, merged, gone.outward, gone.last_outward)
     merged.size += gone.size
     gone.size = 0
 
