@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit, prange
 from numpy.typing import NDArray
 
 from jule.forward.neighbors import Neighbors
@@ -54,5 +55,15 @@ def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
     if sigma2 == 0:
         weights = np.ones_like(neighbors.distances)
     else:
-        weights = np.exp(neighbors.distances / -sigma2)
+        weights = _gaussian(neighbors.distances, sigma2)
     return Digraph(neighbors.indices, weights, sigma2)
+
+
+@njit(cache=True, parallel=True)
+def _gaussian(distances, sigma2):
+    n, k = distances.shape
+    weights = np.empty((n, k), np.float64)
+    for i in prange(n):
+        for j in range(k):
+            weights[i, j] = np.exp(-distances[i, j] / sigma2)
+    return weights

@@ -23,7 +23,7 @@ def nearest_neighbor_components(neighbors: Neighbors) -> NDArray[np.int32]:
     >>> nearest_neighbor_components(nearest_neighbors([[0.0], [1.0], [8.0], [9.0]], k=1)).tolist()
     [0, 0, 1, 1]
     """
-    labels: NDArray[np.int32] = _components(np.ascontiguousarray(neighbors.indices[:, 0]))
+    labels: NDArray[np.int32] = components(np.ascontiguousarray(neighbors.indices[:, 0]))
     return labels
 
 
@@ -37,7 +37,8 @@ def find_root(parents, node):
 
 
 @njit(cache=True)
-def _components(nearest):
+def components(nearest):
+    """Join everything with what it points to; number the components by their first member."""
     n = nearest.shape[0]
     parents = np.arange(n).astype(np.int32)
     for sample in range(n):

@@ -30,12 +30,14 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
+from jule.forward.first import components
 
 Update = Literal["exact", "ratio", "alpha"]
 UPDATES: tuple[Update, ...] = ("exact", "ratio", "alpha")
 EXACT, RATIO = 0, 1  # as numbers, for the kernels
 
 MERGES_AT_ONCE = 20_000  # between two looks at progress and the keyboard
+LEVELS = 3  # of neighbouring groups that are laid out together: some thousand samples
 SPARE = 4  # neighbour clusters remembered beyond K_c, so that few changes need a full look
 NO_KEY = -1
 NEVER = 2**62
@@ -56,8 +58,7 @@ SAMPLE = np.dtype(
         ("used", "i4"),
         ("in_start", "i8"),  # its incoming edges
         ("in_stop", "i8"),
-        ("owner", "i4"),  # the cluster it is in
-        ("next", "i4"),  # the next sample of that cluster, or -1
+        ("next", "i4"),  # the next sample of its cluster, or -1
         ("next_outward", "i4"),  # and the next that may have edges out of the cluster
         ("mark", "i4"),  # the last merge that looked at it
     ],
@@ -91,6 +92,7 @@ class State(NamedTuple):
     """Everything that merging changes, but for the links, which may move to a larger array."""
 
     samples: NDArray[np.void]  # (n,) SAMPLE
+    owner: NDArray[np.int32]  # (n,) the cluster that a sample is in
     clusters: NDArray[np.void]  # (c,) CLUSTER; a merged pair keeps the place of the larger
     weights: NDArray[np.void]  # ENTRY, the rows of the samples
     near: NDArray[np.void]  # (c, K_c + SPARE) NEAR, best first
@@ -165,9 +167,9 @@ def merge_clusters(
     if budget <= 0:
         return np.empty((0, 2), np.int64), np.empty(0)
     kind = UPDATES.index(update)
-    graph, first = _by_first_cluster(graph, first)
-    state, links = _first_state(graph, first, n_first, budget, n_near)
-    links = _merge_isolated(state, links, graph.weights, kind, alpha)
+    graph, owner, old_number = _close_together(graph, first, n_first)
+    state, links = _first_state(graph, owner, old_number, budget, n_near)
+    links = _merge_isolated(state, links, graph.weights, np.argsort(old_number), kind, alpha)
     _open_contest(state, links, n_near, lam)
     while True:
         before = int(state.counts[0])
@@ -210,32 +212,79 @@ def _check(
     return n_first
 
 
-def _by_first_cluster(
-    graph: Digraph, first: NDArray[np.integer]
-) -> tuple[Digraph, NDArray[np.integer]]:
-    """Renumber the samples so that a first cluster's lie side by side in memory."""
-    order = np.argsort(first, kind="stable")
+def _close_together(
+    graph: Digraph, first: NDArray[np.integer], n_first: int
+) -> tuple[Digraph, NDArray[np.int32], NDArray[np.int64]]:
+    """Renumber samples and clusters so that what will meet in a merge lies close in memory.
+
+    First clusters that point to each other most strongly come side by side, then the groups they
+    form, and so on. Gives the renumbered graph, its labels, and the old number of each cluster.
+    """
+    level = np.arange(n_first)
+    levels = [level]
+    for _ in range(LEVELS):
+        groups = components(_strongest_other(graph.indices, graph.weights, level[first]))
+        level = groups[level]
+        levels.append(level)
+    old_number = np.lexsort(levels)
+    new_number = np.empty(n_first, np.int32)
+    new_number[old_number] = np.arange(n_first, dtype=np.int32)
+    labels = new_number[first]
+    order = np.argsort(labels, kind="stable")
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    renumbered = Digraph(place[graph.indices[order]], graph.weights[order], graph.sigma2)
-    return renumbered, first[order]
+    indices, weights = _reordered(graph.indices, graph.weights, order, place)
+    return Digraph(indices, weights, graph.sigma2), labels[order], old_number
+
+
+@kernel
+def _strongest_other(to, weight, labels):
+    """Give, for every cluster, the cluster that its strongest edge outwards goes to, or itself."""
+    count = labels.max() + 1
+    strongest = np.zeros(count)
+    target = np.arange(count).astype(np.int32)
+    for x in range(to.shape[0]):
+        own = labels[x]
+        for edge in range(to.shape[1]):
+            if weight[x, edge] > strongest[own] and labels[to[x, edge]] != own:
+                strongest[own] = weight[x, edge]
+                target[own] = labels[to[x, edge]]
+    return target
+
+
+@parallel_kernel
+def _reordered(to, weight, order, place):
+    indices = np.empty_like(to)
+    weights = np.empty_like(weight)
+    for x in prange(to.shape[0]):
+        for edge in range(to.shape[1]):
+            indices[x, edge] = place[to[order[x], edge]]
+            weights[x, edge] = weight[order[x], edge]
+    return indices, weights
 
 
 def _first_state(
-    graph: Digraph, first: NDArray[np.integer], n_first: int, budget: int, n_near: int
+    graph: Digraph,
+    owner: NDArray[np.int32],
+    old_number: NDArray[np.int64],
+    budget: int,
+    n_near: int,
 ) -> tuple[State, NDArray[np.void]]:
-    samples = np.zeros(len(first), SAMPLE)
+    n_first = len(old_number)
+    samples = np.zeros(len(owner), SAMPLE)
     clusters = np.zeros(n_first, CLUSTER)
-    _fill_clusters(samples, clusters, first)
+    clusters["node"] = old_number
+    _fill_clusters(samples, owner, clusters)
     in_from, in_weight = _turn_edges(samples, graph.indices, graph.weights)
-    weights = np.empty(_rows_of_weights(samples, graph.indices, in_from, n_first), ENTRY)
-    _fill_weights(samples, weights, graph.indices, graph.weights, in_from, in_weight)
+    weights = np.empty(_rows_of_weights(samples, owner, graph.indices, in_from, n_first), ENTRY)
+    _fill_weights(samples, owner, weights, graph.indices, graph.weights, in_from, in_weight)
     touched = np.empty(n_first, np.int32)
     end = _rows_of_links(samples, clusters, weights, touched)
     links = np.empty(end + end // 2, ENTRY)  # with room for rows that grow
     _fill_links(samples, clusters, weights, links, touched)
     state = State(
         samples,
+        owner,
         clusters,
         weights,
         np.zeros((n_first, n_near + SPARE), NEAR),
@@ -272,7 +321,7 @@ def _find(entries, row, key):
             return start + at
         if found == NO_KEY:
             return np.int64(-1)
-        at = (at + 1) & (places - 1)
+        at = _after(at, places)
 
 
 @inner_kernel
@@ -292,7 +341,7 @@ def _add(entries, row, key, first, second):
             entry.second = second
             row.used += 1
             return
-        at = (at + 1) & (places - 1)
+        at = _after(at, places)
 
 
 @inner_kernel
@@ -304,13 +353,12 @@ def _remove_at(entries, row, place):
     at = gap
     entries[place].key = NO_KEY
     while True:
-        at = (at + 1) & (places - 1)
+        at = _after(at, places)
         entry = entries[start + at]
         if entry.key == NO_KEY:
             return
-        home = _home(entry.key, places)
         # It may stay where it is if its home lies, going round, behind the gap.
-        if (at - home) & (places - 1) >= (at - gap) & (places - 1):
+        if _steps(_home(entry.key, places), at, places) >= _steps(gap, at, places):
             hole = entries[start + gap]
             hole.key = entry.key
             hole.first = entry.first
@@ -320,12 +368,26 @@ def _remove_at(entries, row, place):
 
 
 @inner_kernel
+def _after(at, places):
+    return at + 1 if at + 1 < places else np.int64(0)
+
+
+@inner_kernel
+def _steps(start, stop, places):
+    """Count the steps from one place of a row to another, going round."""
+    return stop - start if stop >= start else stop - start + places
+
+
+@inner_kernel
 def _places_for(keys):
-    """Give the number of places for so many keys: a power of two, a quarter of them empty."""
-    places = np.int64(2)
-    while 3 * places < 4 * keys + 1:
-        places *= 2
-    return places
+    """Give the number of places for so many keys: two in five of them empty, and one at least."""
+    return np.int64(keys) * 5 // 3 + 1
+
+
+@inner_kernel
+def _places_with_spare(keys):
+    """Give the number of places for a row that has outgrown its own, so that it seldom does."""
+    return _places_for(keys + keys // 2 + 1)
 
 
 @kernel
@@ -337,9 +399,9 @@ def _clear(entries, start, stop):
 @kernel
 def _make_room(entries, row, counts, more):
     """Make room for more keys in a row, at the end of an array that is long enough."""
-    wanted = _places_for(row.used + more)
-    if wanted <= row.places:
+    if _places_for(row.used + more) <= row.places:
         return
+    wanted = _places_with_spare(row.used + more)
     old_start, old_stop = row.start, row.start + row.places
     row.start = counts[1]
     row.places = wanted
@@ -369,19 +431,15 @@ def _moved(entries, larger, rows, counts):
 
 
 @kernel
-def _fill_clusters(samples, clusters, first):
-    for c in range(clusters.shape[0]):
-        clusters[c].node = c
-        clusters[c].head = -1
-    for x in range(first.shape[0]):
-        cluster = clusters[first[x]]
+def _fill_clusters(samples, owner, clusters):
+    for x in range(owner.shape[0]):
+        cluster = clusters[owner[x]]
         if cluster.size == 0:
             cluster.head = cluster.outward = x
         else:
             samples[cluster.last].next = samples[cluster.last].next_outward = x
         cluster.last = cluster.last_outward = x
         cluster.size += 1
-        samples[x].owner = first[x]
         samples[x].next = samples[x].next_outward = -1
         samples[x].mark = -1
     for c in range(clusters.shape[0]):
@@ -423,7 +481,7 @@ def _lay_out_rows(rows, keys_by_row):
 
 
 @parallel_kernel
-def _rows_of_weights(samples, to, in_from, n_first):
+def _rows_of_weights(samples, owner, to, in_from, n_first):
     """Lay out a row for every sample, with a place for each other cluster it has edges with."""
     n, k = to.shape
     around = np.zeros(n, np.int64)
@@ -431,32 +489,32 @@ def _rows_of_weights(samples, to, in_from, n_first):
     for chunk in prange(chunks):
         mark = np.full(n_first, -1, np.int32)
         for x in range(chunk * n // chunks, (chunk + 1) * n // chunks):
-            mark[samples[x].owner] = x
+            mark[owner[x]] = x
             for edge in range(k):
-                cluster = samples[to[x, edge]].owner
+                cluster = owner[to[x, edge]]
                 around[x] += mark[cluster] != x
                 mark[cluster] = x
             for edge in range(samples[x].in_start, samples[x].in_stop):
-                cluster = samples[in_from[edge]].owner
+                cluster = owner[in_from[edge]]
                 around[x] += mark[cluster] != x
                 mark[cluster] = x
     return _lay_out_rows(samples, around)
 
 
 @parallel_kernel
-def _fill_weights(samples, weights, to, weight, in_from, in_weight):
+def _fill_weights(samples, owner, weights, to, weight, in_from, in_weight):
     """Sum the edges of every sample by cluster: (in, out), its own cluster left out."""
     n, k = to.shape
     for x in prange(n):
         sample = samples[x]
         _clear(weights, sample.start, sample.start + sample.places)
         for edge in range(k):
-            cluster = samples[to[x, edge]].owner
-            if cluster != sample.owner:
+            cluster = owner[to[x, edge]]
+            if cluster != owner[x]:
                 _add(weights, sample, cluster, 0.0, weight[x, edge])
         for edge in range(sample.in_start, sample.in_stop):
-            cluster = samples[in_from[edge]].owner
-            if cluster != sample.owner:
+            cluster = owner[in_from[edge]]
+            if cluster != owner[x]:
                 _add(weights, sample, cluster, in_weight[edge], 0.0)
 
 
@@ -543,7 +601,7 @@ def _merge_pair(state, links, a, b, affinity, kind, alpha):
     share, divisor = _approximation(clusters[m], clusters[n], kind, alpha)
     _move_links(clusters, links, counts, m, n, share)
     clusters[m].divisor = divisor
-    _move_samples(state.samples, clusters, m, n)
+    _move_samples(state.samples, state.owner, clusters, m, n)
     clusters[m].node = clusters.shape[0] + t
     return links, m
 
@@ -552,7 +610,7 @@ def _merge_pair(state, links, a, b, affinity, kind, alpha):
 def _sum_cross_terms(state, m, n, t):
     """Sum by cluster what Eq. 14 has beyond S(i -> m) + S(i -> n), and hand n's weights to m."""
     samples, clusters, weights = state.samples, state.clusters, state.weights
-    touched, to, in_from = state.touched, state.to, state.in_from
+    owner, touched, to, in_from = state.owner, state.touched, state.to, state.in_from
     gone = clusters[n]
     count = 0
     member = gone.outward
@@ -560,15 +618,15 @@ def _sum_cross_terms(state, m, n, t):
     while member >= 0:
         outward = False
         for edge in range(to.shape[1]):
-            x = samples[to[member, edge]]
-            if x.owner != m and x.owner != n:
+            x = to[member, edge]
+            if owner[x] != m and owner[x] != n:
                 outward = True
-                count = _hand_over(clusters, weights, touched, x, m, n, t, count)
+                count = _hand_over(samples, owner, clusters, weights, touched, x, m, n, t, count)
         for edge in range(samples[member].in_start, samples[member].in_stop):
-            x = samples[in_from[edge]]
-            if x.owner != m and x.owner != n:
+            x = in_from[edge]
+            if owner[x] != m and owner[x] != n:
                 outward = True
-                count = _hand_over(clusters, weights, touched, x, m, n, t, count)
+                count = _hand_over(samples, owner, clusters, weights, touched, x, m, n, t, count)
         following = samples[member].next_outward
         if outward:  # the others need never be looked at again
             samples[member].next_outward = -1
@@ -588,34 +646,35 @@ def _link_outward(samples, cluster, first, last):
 
 
 @inner_kernel
-def _hand_over(clusters, weights, touched, x, m, n, t, count):
+def _hand_over(samples, owner, clusters, weights, touched, x, m, n, t, count):
     """Make the weights between a sample and n weights between it and m, once a merge."""
-    if x.mark == t:
+    row = samples[x]
+    if row.mark == t:
         return count
-    x.mark = t
-    place = _find(weights, x, n)
+    row.mark = t
+    place = _find(weights, row, n)
     in_n, out_n = weights[place].first, weights[place].second
-    _remove_at(weights, x, place)
-    place = _find(weights, x, m)
+    _remove_at(weights, row, place)
+    place = _find(weights, row, m)
     if place < 0:
-        _add(weights, x, m, in_n, out_n)
+        _add(weights, row, m, in_n, out_n)
         return count
     entry = weights[place]
     cross = entry.first * out_n + in_n * entry.second
     entry.first += in_n
     entry.second += out_n
     if cross > 0:
-        count = _add_to_sum(clusters, touched, count, x.owner, cross)
+        count = _add_to_sum(clusters, touched, count, owner[x], cross)
     return count
 
 
 @kernel
 def _most_room(clusters, touched, count, m, n):
     """Bound the places that a merge can add at the end of the links."""
-    room = _places_for(clusters[n].used + count)
-    room += _places_for(clusters[m].used + clusters[n].used + count)
+    room = _places_with_spare(clusters[n].used + count)
+    room += _places_with_spare(clusters[m].used + clusters[n].used + count)
     for t in range(count):
-        room += _places_for(clusters[touched[t]].used + 1)
+        room += _places_with_spare(clusters[touched[t]].used + 1)
     return room
 
 
@@ -673,11 +732,11 @@ def _move_links(clusters, links, counts, m, n, share):
 
 
 @kernel
-def _move_samples(samples, clusters, m, n):
+def _move_samples(samples, owner, clusters, m, n):
     merged, gone = clusters[m], clusters[n]
     x = gone.head
     while x >= 0:
-        samples[x].owner = m
+        owner[x] = m
         x = samples[x].next
     samples[merged.last].next = gone.head
     merged.last = gone.last
@@ -688,13 +747,14 @@ def _move_samples(samples, clusters, m, n):
 
 
 @kernel
-def _merge_isolated(state, links, weight, kind, alpha):
+def _merge_isolated(state, links, weight, by_age, kind, alpha):
     """Merge every first cluster without affinity with the cluster its samples point to most."""
-    for c in range(state.clusters.shape[0]):
+    for age in range(by_age.shape[0]):
+        c = by_age[age]
         cluster = state.clusters[c]
         if state.counts[0] == state.nodes.shape[0]:
             break
-        if cluster.node != c or cluster.size == 0 or cluster.used > 0:
+        if cluster.node != age or cluster.size == 0 or cluster.used > 0:
             continue  # merged by now, or not isolated
         target = _points_to_most(state, weight, c)
         if target >= 0:
@@ -710,7 +770,7 @@ def _points_to_most(state, weight, c):
     x = clusters[c].head
     while x >= 0:
         for edge in range(state.to.shape[1]):
-            other = samples[state.to[x, edge]].owner
+            other = state.owner[state.to[x, edge]]
             if other != c:
                 count = _add_to_sum(clusters, touched, count, other, weight[x, edge])
         x = samples[x].next

@@ -24,6 +24,7 @@ Method = Literal["exact", "approximate"]
 
 BLOCK = 2048  # samples in a block: 16 MiB of products, inside the last-level cache
 SPARE = 8  # candidates kept beyond K_s, so that rounding can hardly hide a true neighbour
+RECALL_PROBES = 1000
 STRIPE = 128  # products compared with the bounds at once; only a stripe with a hit is looked into
 
 
@@ -284,3 +285,43 @@ def _measure_all(vectors, doubtful, indices, distances):
             if other != sample:
                 distance = _squared_distance(vectors[sample], vectors[other])
                 _insert_ties_by_index(distance, other, distances[sample], indices[sample])
+
+
+def _approximate(vectors: NDArray[np.floating], k: int, seed: int) -> Neighbors:
+    try:
+        from pynndescent import NNDescent
+    except ImportError:
+        raise ImportError(
+            "approximate neighbours need pynndescent: pip install 'jule[approximate]'"
+        ) from None
+    # One more than wanted: the search lists the sample itself, most often.
+    index = NNDescent(vectors, n_neighbors=k + 1, random_state=seed)
+    indices = np.empty((len(vectors), k), np.int32)
+    distances = np.empty((len(vectors), k), np.float64)
+    complete = np.empty(len(vectors), np.bool_)
+    _measure_found(vectors, index.neighbor_graph[0], indices, distances, complete)
+    _measure_all(vectors, np.flatnonzero(~complete), indices, distances)
+    return Neighbors(indices, distances, _recall(vectors, indices, seed))
+
+
+@njit(cache=True, parallel=True)
+def _measure_found(vectors, found, indices, distances, complete):
+    """Order what a search found by true distance, without the sample itself or empty places."""
+    for sample in prange(found.shape[0]):
+        distances[sample] = np.inf
+        for place in range(found.shape[1]):
+            other = found[sample, place]
+            if other >= 0 and other != sample:
+                distance = _squared_distance(vectors[sample], vectors[other])
+                _insert_ties_by_index(distance, other, distances[sample], indices[sample])
+        complete[sample] = distances[sample, -1] < np.inf
+
+
+def _recall(vectors: NDArray[np.floating], indices: NDArray[np.int32], seed: int) -> float:
+    """Estimate the share of true neighbours among those found, on a thousand samples."""
+    n, k = indices.shape
+    probes = np.random.default_rng(seed).choice(n, min(n, RECALL_PROBES), replace=False)
+    true, distances = np.empty((n, k), np.int32), np.empty((n, k), np.float64)
+    _measure_all(vectors, probes, true, distances)
+    hits = (indices[probes][:, :, None] == true[probes][:, None, :]).any(axis=2)
+    return float(hits.mean())

@@ -52,9 +52,7 @@ def as_vectors(samples: ArrayLike) -> NDArray[np.floating]:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"samples must be real numbers, got dtype {array.dtype}")
     keeps = array.dtype in (np.float32, np.float64)
-    vectors = np.ascontiguousarray(
-        array.reshape(n, -1), dtype=array.dtype if keeps else np.float32
-    )
+    vectors = np.ascontiguousarray(array.reshape(n, -1), dtype=array.dtype if keeps else np.float32)
     _refuse_not_finite(vectors)
     return vectors
 
@@ -63,9 +61,7 @@ def _numbers_of_objects(array: NDArray) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"samples must be real numbers in rows of one length: {error}"
-        ) from None
+        raise ValueError(f"samples must be real numbers in rows of one length: {error}") from None
 
 
 def _refuse_not_finite(vectors: NDArray[np.floating]) -> None:

@@ -1,0 +1,1 @@
+"""Speed and scale against real peers: ratios of things timed in one run, written to results/."""

@@ -1,0 +1,7 @@
+"""All benchmarks, one after the other."""
+
+from benchmarks import approximate, growth, linkage, neighbors
+
+for benchmark in (neighbors, approximate, linkage, growth):
+    print(f"--- {benchmark.__name__}: {benchmark.__doc__}")
+    benchmark.main()

@@ -1,0 +1,99 @@
+"""What every benchmark needs: real data, a stop-watch, a fresh process, a results file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.forward import Neighbors, prepare
+from jule.images import load_dataset
+
+RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "faiss-cpu", "pynndescent")
+Result = TypeVar("Result")
+
+
+def seconds(work: Callable[[], Result]) -> tuple[float, Result]:
+    """Time one call."""
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def mnist_vectors() -> NDArray[np.floating]:
+    """MNIST-full, 70,000 x 784, divided by the L2 norm."""
+    return prepare(load_dataset("mnist").images, "l2")
+
+
+def save_neighbors(path: Path, neighbors: Neighbors) -> None:
+    np.savez(path, indices=neighbors.indices, distances=neighbors.distances)
+
+
+def load_neighbors(path: Path) -> Neighbors:
+    with np.load(path, allow_pickle=False) as archive:
+        return Neighbors(archive["indices"], archive["distances"])
+
+
+class Memory:
+    """The most memory this process holds from now on, above what it holds now (Linux)."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+        self.before = self._mebibytes("VmRSS")
+
+    def peak(self) -> float:
+        return self._mebibytes("VmHWM") - self.before
+
+    @staticmethod
+    def _mebibytes(field: str) -> float:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
+
+
+def in_fresh_process(module: str, *arguments: str, **environment: str) -> dict[str, Any]:
+    """Run `python -m module arguments`, which prints one JSON object, and read that."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **environment},
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> None:
+    """Write what was measured, with all that is needed to measure it again."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    record = {
+        "benchmark": name,
+        "command": command,
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": {"cores": os.cpu_count(), "processor": _processor()},
+        "versions": {"python": platform.python_version()}
+        | {package: version(package) for package in PACKAGES},
+        "settings": settings,
+        "measured": measured,
+    }
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(record, indent=2) + "\n")
+    print(f"wrote results/benchmarks/{path.name}")
+
+
+def _processor() -> str:
+    lines = (
+        Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    )
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

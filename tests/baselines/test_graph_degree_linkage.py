@@ -1,0 +1,118 @@
+"""The estimator: scikit-learn's own checks, edges, and real digits."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import fcluster
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from jule import GraphDegreeLinkage, load_dataset
+from jule.evaluation import ari, nmi
+
+
+@parametrize_with_checks([GraphDegreeLinkage()])
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        # The checks use fewer samples than K_s, which is worth a warning and no more.
+        warnings.filterwarnings("ignore", message="n_neighbors=20", category=UserWarning)
+        check(estimator)
+
+
+def blobs(seed=0, centers=4, n=200):
+    return make_blobs(n, 3, centers=centers, cluster_std=0.5, random_state=seed)
+
+
+@pytest.mark.parametrize("n_near", [1, 5])
+@pytest.mark.parametrize("first", ["nearest", "kmeans"])
+@pytest.mark.parametrize(
+    ("update", "alpha"), [("exact", 0.0), ("ratio", 0.0), ("alpha", 0.1), ("alpha", -0.2)]
+)
+def test_finds_blobs_in_every_way(n_near, first, update, alpha):
+    samples, labels = blobs()
+    model = GraphDegreeLinkage(4, n_near=n_near, first=first, update=update, alpha=alpha)
+    assert ari(labels, model.fit_predict(samples)) == 1.0
+
+
+def test_labels_and_tree_belong_together():
+    samples, _ = blobs()
+    model = GraphDegreeLinkage(4, min_cluster_size=1).fit(samples)
+    assert model.n_clusters_ == 4
+    assert len(model.tree_.merges) == len(samples) - 1
+    np.testing.assert_array_equal(model.labels_, model.tree_.cut(4))
+    assert ari(model.labels_, fcluster(model.tree_.to_scipy(), 4, "maxclust")) == 1.0
+
+
+def test_works_in_a_pipeline_and_clones():
+    samples, labels = blobs()
+    model = clone(GraphDegreeLinkage(4, preparation="none"))
+    assert ari(labels, make_pipeline(StandardScaler(), model).fit_predict(samples)) == 1.0
+
+
+def test_twice_the_same():
+    samples, _ = blobs(seed=3)
+    first = GraphDegreeLinkage(4, first="kmeans", random_state=5).fit(samples)
+    second = GraphDegreeLinkage(4, first="kmeans", random_state=5).fit(samples)
+    np.testing.assert_array_equal(first.tree_.merges, second.tree_.merges)
+
+
+def test_approximate_neighbors():
+    samples, labels = blobs(n=600)
+    assert ari(labels, GraphDegreeLinkage(4, method="approximate").fit_predict(samples)) == 1.0
+
+
+def test_real_digits():
+    data = load_dataset("digits")
+    model = GraphDegreeLinkage(10, preparation="l2")
+    assert nmi(data.labels, model.fit_predict(data.images.reshape(len(data), -1))) > 0.85
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 5, 29, 30])
+def test_any_number_of_clusters(n_clusters):
+    samples, _ = blobs(n=30)
+    model = GraphDegreeLinkage(n_clusters).fit(samples)
+    assert len(np.unique(model.labels_)) == n_clusters
+
+
+def test_two_samples():
+    with pytest.warns(UserWarning, match="using 1"):
+        model = GraphDegreeLinkage(2).fit([[0.0], [1.0]])
+    assert model.labels_.tolist() == [0, 1]
+
+
+def test_groups_of_duplicates():
+    # Every distance to the 20 neighbours is 0, so sigma is too; the groups are plain all the same.
+    samples = np.repeat([[0.0, 0.0], [5.0, 0.0], [0.0, 7.0]], 25, axis=0)
+    labels = GraphDegreeLinkage(3).fit_predict(samples)
+    np.testing.assert_array_equal(labels, np.repeat([0, 1, 2], 25))
+
+
+@pytest.mark.parametrize(
+    ("samples", "options", "message"),
+    [
+        (np.empty((0, 3)), {}, "0 sample"),
+        (np.ones((1, 3)), {}, "1 sample"),
+        (np.ones((30, 3)), {}, "all 30 samples are identical"),
+        (np.array([[0.0], [np.nan], [1.0]]), {}, "NaN"),
+        (np.array([[0.0], [np.inf], [1.0]]), {}, "infinity"),
+        (np.arange(30.0), {}, "Expected 2D array"),
+        (np.arange(8.0).reshape(2, 2, 2), {}, "dim 3"),
+        (np.array([["a", "b"], ["c", "d"]]), {}, "could not convert string"),
+        (np.arange(30.0)[:, None], {"n_clusters": 31}, "cannot be made of n_samples=30"),
+        (np.arange(30.0)[:, None], {"n_clusters": 0}, "from 1 on, got 0"),
+        (np.arange(30.0)[:, None], {"n_clusters": 2.5}, "whole number"),
+        (np.arange(30.0)[:, None], {"n_neighbors": 0}, "k must lie between 1 and"),
+        (np.arange(30.0)[:, None], {"a": 0.0}, "a must be positive"),
+        (np.arange(30.0)[:, None], {"preparation": "zca"}, "l2, center-l2, none"),
+        (np.arange(30.0)[:, None], {"first": "random"}, "'nearest' or 'kmeans'"),
+        (np.arange(30.0)[:, None], {"method": "fast"}, "'exact' or 'approximate'"),
+        (np.arange(30.0)[:, None], {"min_cluster_size": 0}, "min_cluster_size must be 1"),
+    ],
+)
+def test_bad_input(samples, options, message):
+    with pytest.raises(ValueError, match=message):
+        GraphDegreeLinkage(**{"n_clusters": 2, **options}).fit(samples)
