@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
@@ -20,6 +21,7 @@ from benchmarks.common import (
 )
 from benchmarks.linkage import after_neighbors, warm
 from jule.forward import nearest_neighbors, prepare
+from jule.forward.neighbors import Method
 from jule.images import load_dataset
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -67,9 +69,9 @@ def measure(folder: Path) -> None:
     print(json.dumps({"seconds": times, "MiB above input": memory.peak()}))
 
 
-def one_size(name: str, n: int) -> dict[str, object]:
+def one_size(name: str, n: int) -> dict[str, Any]:
     vectors = DATA[name](n)
-    method = "exact" if n <= EXACT_UP_TO else "approximate"
+    method: Method = "exact" if n <= EXACT_UP_TO else "approximate"
     searching, neighbors = seconds(lambda: nearest_neighbors(vectors, 20, method=method))
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "vectors.npy", vectors)
@@ -90,13 +92,13 @@ def one_size(name: str, n: int) -> dict[str, object]:
     return row
 
 
-def exponent(rows: list[dict[str, object]]) -> float:
+def exponent(rows: list[dict[str, Any]]) -> float:
     """The slope of log time over log n, by least squares."""
     n, taken = (np.log([row[key] for row in rows]) for key in ("n", "seconds"))
     return float(np.polyfit(n, taken, 1)[0])
 
 
-def plot(curves: dict[str, list[dict[str, object]]], exponents: dict[str, float]) -> None:
+def plot(curves: dict[str, list[dict[str, Any]]], exponents: dict[str, float]) -> None:
     import matplotlib
 
     matplotlib.use("Agg")

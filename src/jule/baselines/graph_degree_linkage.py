@@ -108,10 +108,12 @@ class GraphDegreeLinkage(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         >>> GraphDegreeLinkage(n_clusters=1).fit([[0.0], [1.0], [3.0]]).labels_.tolist()
         [0, 0, 0]
         """
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        k = self._checked_n_clusters(len(X))
+        samples: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        k = self._checked_n_clusters(len(samples))
         self.tree_ = agglomerate(
-            prepare(X, self.preparation),
+            prepare(samples, self.preparation),
             n_neighbors=self.n_neighbors,
             a=self.a,
             first=self.first,
@@ -124,7 +126,7 @@ class GraphDegreeLinkage(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         )
         size = self.min_cluster_size
         self.labels_ = self.tree_.cut(
-            k, default_min_cluster_size(len(X), k) if size is None else size
+            k, default_min_cluster_size(len(samples), k) if size is None else size
         )
         self.n_clusters_ = k
         return self

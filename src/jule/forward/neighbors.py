@@ -130,7 +130,8 @@ def _exact(
 def _centred_float32(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     """Move the mean to the origin: distances stay, and |x|^2 - 2xy + |y|^2 cancels less."""
     mean = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
-    return np.subtract(vectors, mean, dtype=vectors.dtype).astype(np.float32, copy=False)
+    centred: NDArray[np.floating] = vectors - mean
+    return centred.astype(np.float32, copy=False)
 
 
 def _candidates(

@@ -1,0 +1,47 @@
+"""The `jule` command. One file a command; heavy imports happen when a command runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from jule.cli.demo import demo
+from jule.cli.reproduce import reproduce
+
+app = typer.Typer(
+    help="Turn a pile of unlabelled images into clusters.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.add_typer(reproduce, name="reproduce")
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+) -> None:
+    if version:
+        from jule import __version__
+
+        typer.echo(f"jule {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; what a user can mend is one line, not a traceback.
+
+    Examples
+    --------
+    >>> main()  # doctest: +SKIP
+    """
+    try:
+        app()
+    except (ValueError, OSError, ImportError) as error:
+        typer.secho(f"jule: {error}", err=True, fg="red")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.secho("jule: stopped", err=True)
+        sys.exit(130)

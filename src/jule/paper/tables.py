@@ -1,0 +1,164 @@
+"""The figures of results/ as Markdown, put where README and docs ask for them.
+
+A page asks with a pair of comments, ``<!-- results: NAME -->`` and ``<!-- end -->``; what stands
+between them is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jule.paper import raw_gdl
+from jule.paper.numbers import AC_GDL, FIRST_CLUSTERS
+from jule.paper.records import read_record
+
+ASKED = re.compile(r"(<!-- results: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+DISPLAY = {"mnist": "MNIST-full", "mnist-test": "MNIST-test", "usps": "USPS", "coil20": "COIL-20"}
+DISPLAY |= {"coil100": "COIL-100", "umist": "UMist", "cmu-pie": "CMU-PIE"}
+
+
+def fill_pages(pages: list[Path], results: Path) -> list[Path]:
+    """Write every table that the pages ask for; gives the pages that changed.
+
+    Examples
+    --------
+    >>> fill_pages([Path("README.md")], Path("results"))  # doctest: +SKIP
+    """
+    changed = []
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        filled = fill(text, results)
+        if filled != text:
+            page.write_text(filled, encoding="utf-8")
+            changed.append(page)
+    return changed
+
+
+def fill(text: str, results: Path) -> str:
+    """Put the tables that a text asks for in their places.
+
+    Examples
+    --------
+    >>> fill("no table here", Path("results"))
+    'no table here'
+    """
+
+    def table(match: re.Match[str]) -> str:
+        name = match[2]
+        if name not in TABLES:
+            raise ValueError(f"no table is called {name!r}; there are {', '.join(TABLES)}")
+        return f"{match[1]}{TABLES[name](results)}\n{match[3]}"
+
+    return ASKED.sub(table, text)
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    """Render a Markdown table, numbers aligned right.
+
+    Examples
+    --------
+    >>> print(markdown(["set", "NMI"], [["usps", "0.9"]]))
+    | set | NMI |
+    |---|---:|
+    | usps | 0.9 |
+    """
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    lines = ["| " + " | ".join(row) + " |" for row in [header, *rows]]
+    return "\n".join([lines[0], "|" + "|".join(rule) + "|", *lines[1:]])
+
+
+def _score(row: dict[str, Any]) -> str:
+    return f"{row['scores']['nmi']:.3f} / {row['scores']['ac']:.3f}"
+
+
+def _raw_gdl(results: Path) -> str:
+    rows = []
+    for name in raw_gdl.DATASETS:
+        record = read_record(results / raw_gdl.FOLDER / f"{name}.json")
+        paper, found = AC_GDL[name], record["rows"]
+        rows.append(
+            [
+                DISPLAY[name],
+                f"{paper.nmi:.3f} / {paper.ac:.3f}",
+                _score(found["paper"]),
+                _score(found["plain"]),
+                _score(found["local"]),
+                f"{found['paper']['first clusters']:,}",
+                f"{found['plain']['first clusters']:,}",
+                f"{FIRST_CLUSTERS[name]:,}",
+            ]
+        )
+    header = ["NMI / AC", "the paper's AC-GDL", "same setting", "plain", "local"]
+    header += ["first clusters, same setting", "L2", "paper"]
+    return markdown(header, rows)
+
+
+def _measured(results: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = read_record(results / "benchmarks" / f"{name}.json")["measured"]
+    return found
+
+
+def _times(found: dict[str, Any]) -> list[list[str]]:
+    times = found["seconds"].items()
+    return [[what, f"{taken:.2f} s"] for what, taken in times if not isinstance(taken, list)]
+
+
+def _neighbors(results: Path) -> str:
+    found = _measured(results, "neighbors")
+    names = ("faiss / jule", "jule / bare products all", "jule / bare products once")
+    ratios = [[name, f"{found[name]:.2f}"] for name in names]
+    return markdown(["", "measured"], _times(found) + ratios)
+
+
+def _linkage(results: Path) -> str:
+    found = _measured(results, "linkage")
+    rows = [
+        ["ward / jule", f"{found['ward / jule']:.1f}"],
+        ["memory above the input", f"{found['MiB above input']:.0f} MiB"],
+        ["compiling all kernels, once", f"{found['seconds to compile the kernels once']:.0f} s"],
+        ["reading them from the cache", f"{found['seconds to read them from the cache']:.1f} s"],
+    ]
+    return markdown(["", "measured"], _times(found) + rows)
+
+
+def _approximate(results: Path) -> str:
+    found = _measured(results, "approximate")
+    header, rows = [""], [[method] for method in next(iter(found.values()))]
+    for where, methods in found.items():
+        header += [f"{where}, seconds", "recall"]
+        for row in rows:
+            measured = methods[row[0]]
+            row += [f"{measured['seconds']:.1f}", f"{measured['recall']:.3f}"]
+    return markdown(header, rows)
+
+
+def _growth(results: Path) -> str:
+    found = _measured(results, "growth")
+    rows = []
+    for name, curve in found["curves"].items():
+        for at in curve:
+            rows.append(
+                [
+                    name,
+                    f"{at['n']:,}",
+                    f"{at['seconds']:.2f}",
+                    f"{at['MiB above input']:,.0f}",
+                    f"{at['largest in-degree']:,}",
+                    f"{at['neighbours']}, recall {at['recall']:.3f}",
+                ]
+            )
+        rows.append([name, "**exponent**", f"**{found['exponents'][name]:.2f}**", "", "", ""])
+    header = ["data", "samples", "seconds", "MiB above input", "largest in-degree", "neighbours"]
+    return markdown(header, rows)
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "raw-gdl": _raw_gdl,
+    "neighbors": _neighbors,
+    "linkage": _linkage,
+    "approximate": _approximate,
+    "growth": _growth,
+}
