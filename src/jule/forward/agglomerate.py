@@ -204,10 +204,8 @@ def _join_by_distance(
     """Join clusters without affinity: the edges of the shortest tree over their means, in order."""
     if n_joins == 0:
         return np.empty((0, 2), np.int64)
-    cluster_of = _after_merges(n_first, merges)
-    remaining, labels = np.unique(cluster_of[first], return_inverse=True)
-    means = cluster_means(vectors.astype(np.float64), labels)
-    ends, lengths = _shortest_tree(means)
+    remaining, labels = np.unique(_after_merges(n_first, merges), return_inverse=True)
+    ends, lengths = _shortest_tree(cluster_means(vectors, labels[first]))
     order = np.argsort(lengths, kind="stable")[:n_joins]
     node = remaining.copy()
     parents = np.arange(len(remaining))
@@ -220,11 +218,12 @@ def _join_by_distance(
     return joins
 
 
-def _after_merges(n_first: int, merges: NDArray[np.int64]) -> NDArray[np.int64]:
+@njit(cache=True)
+def _after_merges(n_first, merges):
     """Say which cluster every first cluster has become."""
-    cluster_of = np.arange(n_first + len(merges))
-    for t in range(len(merges) - 1, -1, -1):
-        cluster_of[merges[t]] = cluster_of[n_first + t]
+    cluster_of = np.arange(n_first + merges.shape[0])
+    for t in range(merges.shape[0] - 1, -1, -1):
+        cluster_of[merges[t, 0]] = cluster_of[merges[t, 1]] = cluster_of[n_first + t]
     return cluster_of[:n_first]
 
 

@@ -107,12 +107,21 @@ def cluster_means(
     >>> cluster_means(np.array([[0.0], [2.0], [5.0]]), np.array([0, 0, 1])).ravel().tolist()
     [1.0, 5.0]
     """
-    order = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels)
-    starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    sums = np.add.reduceat(vectors[order], starts, axis=0, dtype=np.float64)
+    sums, sizes = _sums_by_cluster(vectors, labels, int(labels.max()) + 1)
     means: NDArray[np.floating] = (sums / sizes[:, None]).astype(vectors.dtype)
     return means
+
+
+@njit(cache=True)
+def _sums_by_cluster(vectors, labels, n_clusters):
+    sums = np.zeros((n_clusters, vectors.shape[1]))
+    sizes = np.zeros(n_clusters)
+    for sample in range(vectors.shape[0]):
+        cluster = labels[sample]
+        sizes[cluster] += 1
+        for place in range(vectors.shape[1]):
+            sums[cluster, place] += vectors[sample, place]
+    return sums, sizes
 
 
 def number_by_first_sample(labels: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -1,0 +1,103 @@
+"""What is done to samples first, and every kind of input that is refused."""
+
+import numpy as np
+import pytest
+
+from jule.forward import prepare
+from jule.forward.prepare import as_vectors, refuse_all_identical
+
+
+def test_l2_gives_unit_length():
+    vectors = prepare(np.random.default_rng(0).random((50, 9)), "l2")
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
+
+
+def test_center_l2_subtracts_the_mean_first():
+    samples = np.random.default_rng(0).random((50, 9))
+    centred = samples - samples.mean(axis=0)
+    expected = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    np.testing.assert_allclose(prepare(samples, "center-l2"), expected)
+
+
+def test_none_leaves_values_alone():
+    samples = np.random.default_rng(0).random((5, 3))
+    np.testing.assert_array_equal(prepare(samples, "none"), samples)
+
+
+def test_a_black_image_stays_black():
+    images = np.zeros((3, 4, 4), np.uint8)
+    images[1:] = 7
+    vectors = prepare(images, "l2")
+    assert (vectors[0] == 0).all()
+    assert np.isfinite(vectors).all()
+
+
+def test_the_input_is_not_changed():
+    samples = np.random.default_rng(0).random((5, 3))
+    before = samples.copy()
+    prepare(samples, "center-l2")
+    np.testing.assert_array_equal(samples, before)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (np.uint8, np.float32),
+        (np.int64, np.float32),
+        (bool, np.float32),
+        (np.float16, np.float32),
+        (np.float32, np.float32),
+        (np.float64, np.float64),
+    ],
+)
+def test_types(dtype, expected):
+    assert as_vectors(np.eye(4).astype(dtype)).dtype == expected
+
+
+@pytest.mark.parametrize("shape", [(6, 4, 5), (6, 4, 5, 3)])
+def test_images_are_flattened(shape):
+    assert as_vectors(np.zeros(shape, np.uint8)).shape == (6, np.prod(shape[1:]))
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (np.empty((0, 4)), "at least 2 samples, got n_samples=0"),
+        (np.ones((1, 4)), "at least 2 samples, got n_samples=1"),
+        (np.empty((4, 0)), "0 feature"),
+        (np.arange(5.0), "Expected 2D array"),
+        (np.float64(3.0), "Expected 2D array"),
+        (np.array([[0.0, 1.0], [np.nan, 0.0]]), "NaN: sample 1 is the first of 1"),
+        (np.array([[np.inf, 1.0], [0.0, 0.0]]), "infinity: sample 0"),
+        (np.array([[1j, 0], [0, 0]]), "real numbers, got dtype complex128"),
+        (np.array([["a"], ["b"]]), "real numbers, got dtype"),
+        (np.array([[object()], [object()]]), "real numbers in rows"),
+        (np.array([["2020-01-01"]] * 2, "datetime64[D]"), "real numbers, got dtype datetime64"),
+    ],
+)
+def test_bad_samples(samples, message):
+    with pytest.raises(ValueError, match=message):
+        as_vectors(samples)
+
+
+def test_large_values_are_not_taken_for_infinity():
+    samples = np.full((2, 3), np.finfo(np.float64).max)
+    assert as_vectors(samples).shape == (2, 3)
+
+
+def test_more_samples_than_can_be_numbered():
+    # Without memory behind it: only the shape is looked at.
+    samples = np.broadcast_to(np.float32(0), (2**31, 1))
+    with pytest.raises(ValueError, match="2147483648 samples are more than the 2147483647"):
+        as_vectors(samples)
+
+
+def test_unknown_preparation():
+    with pytest.raises(ValueError, match="choose one of l2, center-l2, none"):
+        prepare(np.eye(3), "whiten")
+
+
+def test_identical_samples_are_refused():
+    with pytest.raises(ValueError, match="all 5 samples are identical"):
+        refuse_all_identical(np.ones((5, 2)))
+    refuse_all_identical(np.array([[1.0], [1.0], [2.0]]))
