@@ -43,6 +43,7 @@ from jule.forward.tables import (
     NO_KEY,
     add,
     find,
+    home,
     inner_kernel,
     kernel,
     make_room,
@@ -196,26 +197,42 @@ def _merge_pair(state, links, a, b, affinity, kind, alpha):
 def _sum_cross_terms(state, m, n, t):
     """Sum by cluster what Eq. 14 has beyond S(i -> m) + S(i -> n), and hand n's weights to m."""
     samples, clusters, weights = state.samples, state.clusters, state.weights
-    owner, touched, to, in_from = state.owner, state.touched, state.to, state.in_from
-    gone = clusters[n]
+    around = _samples_around(state, m, n, t)
+    state.counts[2] = _fetch_rows(samples, weights, state.around, around, m, n)
+    count = 0
+    for which in range(around):
+        x = state.around[which]
+        cross = _hand_over(weights, samples[x], m, n)
+        if cross > 0:
+            count = add_to_sum(clusters, state.touched, count, state.owner[x], cross)
+    return count
+
+
+@kernel
+def _samples_around(state, m, n, t):
+    """List, once each, the samples outside m and n that have edges with n, either way."""
+    samples, owner, mark, to = state.samples, state.owner, state.mark, state.to
+    gone = state.clusters[n]
     count = 0
     member = gone.outward
     gone.outward = gone.last_outward = -1
     while member >= 0:
+        sample = samples[member]
         outward = False
-        for edge in range(to.shape[1]):
-            x = to[member, edge]
+        for edge in range(to.shape[1] + sample.in_stop - sample.in_start):
+            if edge < to.shape[1]:
+                x = to[member, edge]
+            else:
+                x = state.in_from[sample.in_start + edge - to.shape[1]]
             if owner[x] != m and owner[x] != n:
                 outward = True
-                count = _hand_over(samples, owner, clusters, weights, touched, x, m, n, t, count)
-        for edge in range(samples[member].in_start, samples[member].in_stop):
-            x = in_from[edge]
-            if owner[x] != m and owner[x] != n:
-                outward = True
-                count = _hand_over(samples, owner, clusters, weights, touched, x, m, n, t, count)
-        following = samples[member].next_outward
+                if mark[x] != t:
+                    mark[x] = t
+                    state.around[count] = x
+                    count += 1
+        following = sample.next_outward
         if outward:  # the others need never be looked at again
-            samples[member].next_outward = -1
+            sample.next_outward = -1
             _link_outward(samples, gone, member, member)
         member = following
     return count
@@ -231,27 +248,36 @@ def _link_outward(samples, cluster, first, last):
     cluster.last_outward = last
 
 
+@kernel
+def _fetch_rows(samples, weights, around, count, m, n):
+    """Read where m and n will be searched in many rows: one wait for memory instead of many.
+
+    These reads do not depend on each other, so the processor has a dozen of them under way at once;
+    the searches themselves would each wait for their own.
+    """
+    keys = np.int64(0)  # kept by the caller, or the compiler would leave the reads out
+    for which in range(count):
+        row = samples[around[which]]
+        keys += weights[row.start + home(n, row.places)].key
+        keys += weights[row.start + home(m, row.places)].key
+    return keys
+
+
 @inner_kernel
-def _hand_over(samples, owner, clusters, weights, touched, x, m, n, t, count):
-    """Make the weights between a sample and n weights between it and m, once a merge."""
-    row = samples[x]
-    if row.mark == t:
-        return count
-    row.mark = t
+def _hand_over(weights, row, m, n):
+    """Make the weights between a sample and n weights between it and m; gives the cross term."""
     place = find(weights, row, n)
     in_n, out_n = weights[place].first, weights[place].second
     remove_at(weights, row, place)
     place = find(weights, row, m)
     if place < 0:
         add(weights, row, m, in_n, out_n)
-        return count
+        return 0.0
     entry = weights[place]
     cross = entry.first * out_n + in_n * entry.second
     entry.first += in_n
     entry.second += out_n
-    if cross > 0:
-        count = add_to_sum(clusters, touched, count, owner[x], cross)
-    return count
+    return cross
 
 
 @kernel

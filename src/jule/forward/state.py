@@ -36,7 +36,6 @@ SAMPLE = np.dtype(
         ("in_stop", "i8"),
         ("next", "i4"),  # the next sample of its cluster, or -1
         ("next_outward", "i4"),  # and the next that may have edges out of the cluster
-        ("mark", "i4"),  # the last merge that looked at it
     ],
     align=True,
 )
@@ -69,6 +68,8 @@ class State(NamedTuple):
 
     samples: NDArray[np.void]  # (n,) SAMPLE
     owner: NDArray[np.int32]  # (n,) the cluster that a sample is in
+    mark: NDArray[np.int32]  # (n,) the last merge that looked at a sample
+    around: NDArray[np.int32]  # (n,) the samples around the merge in hand
     clusters: NDArray[np.void]  # (c,) CLUSTER; a merged pair keeps the place of the larger
     weights: NDArray[np.void]  # ENTRY, the rows of the samples
     near: NDArray[np.void]  # (c, K_c + SPARE) NEAR, best first
@@ -76,7 +77,7 @@ class State(NamedTuple):
     touched: NDArray[np.int32]  # the clusters with a sum
     to: NDArray[np.int32]  # (n, K_s) outgoing edges, and where the incoming ones come from
     in_from: NDArray[np.int32]
-    counts: NDArray[np.int64]  # (2,) merges made; end of the last row of links
+    counts: NDArray[np.int64]  # (3,) merges made; end of the last row of links; reads made ahead
     nodes: NDArray[np.int64]  # (t, 2) the merges
     affinities: NDArray[np.float64]
 
@@ -154,6 +155,8 @@ def first_state(
     state = State(
         samples,
         owner,
+        np.full(len(owner), -1, np.int32),
+        np.empty(len(owner), np.int32),
         clusters,
         weights,
         np.zeros((n_first, n_near + SPARE), NEAR),
@@ -161,7 +164,7 @@ def first_state(
         touched,
         graph.indices,
         in_from,
-        np.array([0, end]),
+        np.array([0, end, 0]),
         np.empty((budget, 2), np.int64),
         np.empty(budget),
     )
@@ -179,7 +182,6 @@ def _fill_clusters(samples, owner, clusters):
         cluster.last = cluster.last_outward = x
         cluster.size += 1
         samples[x].next = samples[x].next_outward = -1
-        samples[x].mark = -1
     for c in range(clusters.shape[0]):
         clusters[c].divisor = np.float64(clusters[c].size) ** 2
 

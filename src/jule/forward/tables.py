@@ -20,7 +20,7 @@ ENTRY = np.dtype([("key", "i4"), ("first", "f8"), ("second", "f8")], align=True)
 
 
 @inner_kernel
-def _home(key, places):
+def home(key, places):
     """Say where the search for a key begins: the high bits of a multiplicative hash."""
     return (np.int64(key) * 2654435769 & 0xFFFFFFFF) * np.int64(places) >> 32
 
@@ -31,7 +31,7 @@ def find(entries, row, key):
     start, places = row.start, np.int64(row.places)
     if places == 0:
         return np.int64(-1)
-    at = _home(key, places)
+    at = home(key, places)
     while True:
         found = entries[start + at].key
         if found == key:
@@ -45,7 +45,7 @@ def find(entries, row, key):
 def add(entries, row, key, first, second):
     """Add two numbers to those of a key in a row that has room for it."""
     start, places = row.start, np.int64(row.places)
-    at = _home(key, places)
+    at = home(key, places)
     while True:
         entry = entries[start + at]
         if entry.key == key:
@@ -75,7 +75,7 @@ def remove_at(entries, row, place):
         if entry.key == NO_KEY:
             return
         # It may stay where it is if its home lies, going round, behind the gap.
-        if _steps(_home(entry.key, places), at, places) >= _steps(gap, at, places):
+        if _steps(home(entry.key, places), at, places) >= _steps(gap, at, places):
             hole = entries[start + gap]
             hole.key = entry.key
             hole.first = entry.first
