@@ -322,3 +322,11 @@ def test_progress_goes_through_both_stages_to_their_end():
         assert shares == sorted(shares)
         assert shares[0] >= 0
         assert shares[-1] == 1.0
+
+
+def test_progress_ends_at_one_when_merging_ends_early():
+    rng = np.random.default_rng(0)
+    samples = np.concatenate([rng.standard_normal((40, 2)) + c for c in (0, 30)])
+    seen = {}
+    agglomerate(samples, n_neighbors=5, progress=lambda stage, share: seen.update({stage: share}))
+    assert seen == {"neighbours": 1.0, "merging": 1.0}

@@ -123,3 +123,10 @@ def test_impossible_numbers_of_neighbors(k):
 def test_unknown_method():
     with pytest.raises(ValueError, match="'exact' or 'approximate'"):
         nearest_neighbors([[0.0], [1.0]], 1, method="guess")
+
+
+@pytest.mark.parametrize("n", [6, 60])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_too_large_for_float32_products(n, dtype):
+    samples = (np.random.default_rng(0).standard_normal((n, 2)) * 1e20).astype(dtype)
+    agrees(samples, 2)

@@ -384,3 +384,34 @@ def test_merges_are_kept_smaller_node_first():
     assert tree.merges.tolist() == [[0, 2], [1, 3]]
     assert tree.merges.dtype == np.int64
     assert tree.affinities.dtype == np.float64
+
+
+def test_a_failed_save_leaves_nothing(tmp_path):
+    target = tmp_path / "folder-in-the-way.npz"
+    target.mkdir()
+    with pytest.raises(OSError, match="folder-in-the-way"):
+        MergeTree(2, np.array([[0, 1]]), np.zeros(1)).save(target)
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_any_flipped_bit_loads_or_is_refused_by_name(tmp_path):
+    path = tmp_path / "tree.npz"
+    MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.25, 0.125])).save(path)
+    whole = path.read_bytes()
+    refused = []
+    for bit in range(0, 8 * len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            MergeTree.load(path)
+        except ValueError as error:
+            refused.append(str(error))
+    assert refused
+    assert all("tree.npz" in message for message in refused)
+
+
+def test_numbers_that_are_not_whole_are_refused():
+    tree = MergeTree(2, np.array([[0, 1]]), np.zeros(1))
+    with pytest.raises(TypeError, match="integer"):
+        tree.cut(1.5)

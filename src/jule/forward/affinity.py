@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jule.forward.neighbors import Neighbors
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Digraph:
     """A directed graph in which every sample points to its K_s neighbours.
 

@@ -109,6 +109,8 @@ def agglomerate(
         alpha=alpha,
         progress=progress and partial(progress, "merging"),
     )
+    if progress is not None:
+        progress("merging", 1.0)  # it may have ended early, or never begun
     wanted = 0 if max_merges is not None else int(labels.max()) + 1 - n_clusters - len(merges)
     return grow_tree(vectors, neighbors, labels, merges, affinities, max(wanted, 0))
 
@@ -205,7 +207,7 @@ def _join_by_distance(
     if n_joins == 0:
         return np.empty((0, 2), np.int64)
     remaining, labels = np.unique(_after_merges(n_first, merges), return_inverse=True)
-    ends, lengths = _shortest_tree(cluster_means(vectors, labels[first]))
+    ends, lengths = _shortest_tree(cluster_means(vectors, labels[first]).astype(np.float64))
     order = np.argsort(lengths, kind="stable")[:n_joins]
     node = remaining.copy()
     parents = np.arange(len(remaining))

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import ArrayLike, NDArray
 
-from jule.forward.prepare import as_vectors
+from jule.forward.prepare import MOST_SAMPLES, as_vectors
 
 Method = Literal["exact", "approximate"]
 
@@ -28,7 +28,7 @@ RECALL_PROBES = 1000
 STRIPE = 128  # products compared with the bounds at once; only a stripe with a hit is looked into
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Neighbors:
     """The nearest neighbours of n samples, nearest first, never the sample itself.
 
@@ -98,7 +98,10 @@ def nearest_neighbors(
     if method == "exact":
         return _exact(vectors, k, progress)
     if method == "approximate":
-        return _approximate(vectors, k, seed)
+        found = _approximate(vectors, k, seed)
+        if progress is not None:
+            progress(1.0)
+        return found
     raise ValueError(f"unknown method {method!r}: choose 'exact' or 'approximate'")
 
 
@@ -106,24 +109,22 @@ def _exact(
     vectors: NDArray[np.floating], k: int, progress: Callable[[float], None] | None
 ) -> Neighbors:
     n = len(vectors)
-    kept = min(k + SPARE, n - 1)
+    kept = k + SPARE
+    indices = np.empty((n, k), np.int32)
+    distances = np.empty((n, k), np.float64)
+    if kept >= n - 1:
+        _measure_all(vectors, np.arange(n), indices, distances)
+        if progress is not None:
+            progress(1.0)
+        return Neighbors(indices, distances)
     centred = _centred_float32(vectors)
     half_norms = 0.5 * np.einsum("ij,ij->i", centred, centred)
     candidates, bounds = _candidates(centred, half_norms, kept, progress)
-    indices = np.empty((n, k), np.int32)
-    distances = np.empty((n, k), np.float64)
+    least_left_out = _least_half_distance_left_out(bounds, half_norms, vectors.shape[1])
     certain = np.empty(n, np.bool_)
-    _measure_candidates(
-        vectors,
-        candidates,
-        _least_half_distance_left_out(bounds, half_norms, vectors.shape[1], kept == n - 1),
-        indices,
-        distances,
-        certain,
-    )
+    _measure_candidates(vectors, candidates, least_left_out, indices, distances, certain)
     # Rows whose last places are tied, or nearly, beyond the candidates (many duplicates).
-    doubtful = np.flatnonzero(~certain)
-    _measure_all(vectors, doubtful, indices, distances)
+    _measure_all(vectors, np.flatnonzero(~certain), indices, distances)
     return Neighbors(indices, distances)
 
 
@@ -156,7 +157,9 @@ def _candidates(
         for j in starts[i // BLOCK :]:
             columns = centred[j : j + BLOCK]
             block = products[: len(rows), : len(columns)]
-            np.matmul(rows, columns.T, out=block)
+            # Values too large for float32 overflow; such rows are measured in full afterwards.
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.matmul(rows, columns.T, out=block)
             _offer_along_rows(block, half_norms, i, j, scores, indices)
             if i != j:
                 _offer_along_columns(block, half_norms, i, j, scores, indices)
@@ -223,19 +226,18 @@ def _offer_along_columns(block, half_norms, i, j, scores, indices):
 
 
 def _least_half_distance_left_out(
-    bounds: NDArray[np.float32], half_norms: NDArray[np.float32], d: int, nothing_left_out: bool
+    bounds: NDArray[np.float32], half_norms: NDArray[np.float32], d: int
 ) -> NDArray[np.float64]:
     """Bound from below what any sample outside the candidates can have as half squared distance.
 
     Rounding errors of a float32 product of length d grow as sqrt(d) unit roundoffs; eight times
     that is exceeded with a probability below 1e-13 (Higham and Mary, 2019).
     """
-    if nothing_left_out:
-        return np.full(len(bounds), np.inf)
     roundoff = 8.0 * math.sqrt(d + 16) * 2.0**-24
     own = half_norms.astype(np.float64)
     slack = roundoff * (np.sqrt(own) + math.sqrt(own.max())) ** 2
-    return own + bounds.astype(np.float64) - 2.0 * slack
+    with np.errstate(invalid="ignore"):  # inf - inf: not certain, as it should be
+        return own + bounds.astype(np.float64) - 2.0 * slack
 
 
 @njit(cache=True, inline="always", fastmath={"nsz", "contract", "reassoc"})
@@ -270,6 +272,7 @@ def _measure_candidates(vectors, candidates, least_left_out, indices, distances,
     n, kept = candidates.shape
     for sample in prange(n):
         distances[sample] = np.inf
+        indices[sample] = MOST_SAMPLES
         for place in range(kept):
             other = candidates[sample, place]
             distance = _squared_distance(vectors[sample], vectors[other])
@@ -282,6 +285,7 @@ def _measure_all(vectors, doubtful, indices, distances):
     for which in prange(doubtful.shape[0]):
         sample = doubtful[which]
         distances[sample] = np.inf
+        indices[sample] = MOST_SAMPLES
         for other in range(vectors.shape[0]):
             if other != sample:
                 distance = _squared_distance(vectors[sample], vectors[other])
@@ -310,6 +314,7 @@ def _measure_found(vectors, found, indices, distances, complete):
     """Order what a search found by true distance, without the sample itself or empty places."""
     for sample in prange(found.shape[0]):
         distances[sample] = np.inf
+        indices[sample] = MOST_SAMPLES
         for place in range(found.shape[1]):
             other = found[sample, place]
             if other >= 0 and other != sample:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import zlib
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -12,6 +14,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 FORMAT = 1
+
+# What reading a damaged or foreign .npz file can raise.
+DAMAGED = (
+    KeyError, ValueError, TypeError, EOFError, OSError, RuntimeError, BadZipFile, zlib.error
+)  # fmt: skip
 
 
 def default_min_cluster_size(n_samples: int, k: int) -> int:
@@ -28,7 +35,7 @@ def default_min_cluster_size(n_samples: int, k: int) -> int:
     return max(1, -(-n_samples // (20 * k)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MergeTree:
     """All merges of n samples, in the order they were made.
 
@@ -83,8 +90,9 @@ class MergeTree:
         min_cluster_size
             Clusters with fewer samples do not count: the tree is cut at the last moment when k
             clusters of that size exist, and what is smaller goes with the branch it merges into
-            next, to the largest cluster there. Where k clusters of that size never exist at one
-            time, the size is lowered just as far as needed: there are never fewer than k.
+            next, to the largest cluster there (of equal ones, that of the smaller node). Where k
+            clusters of that size never exist at one time, the size is lowered just as far as
+            needed: there are never fewer than k.
 
         Examples
         --------
@@ -92,6 +100,7 @@ class MergeTree:
         >>> tree.cut(2).tolist(), tree.cut(2, min_cluster_size=2).tolist()
         ([0, 0, 0, 0, 1], [0, 0, 1, 1, 0])
         """
+        k, min_cluster_size = index(k), index(min_cluster_size)
         if not self.n_clusters <= k <= self.n_samples:
             raise ValueError(
                 f"k must lie between {self.n_clusters} and {self.n_samples}, the numbers of "
@@ -151,17 +160,21 @@ class MergeTree:
         """
         target = Path(path)
         part = target.with_name(target.name + ".part")
-        with open(part, "wb") as file:
-            np.savez_compressed(
-                file,
-                format=np.int64(FORMAT),
-                n_samples=np.int64(self.n_samples),
-                merges=self.merges,
-                affinities=self.affinities,
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
+        try:
+            with open(part, "wb") as file:
+                np.savez_compressed(
+                    file,
+                    format=np.int64(FORMAT),
+                    n_samples=np.int64(self.n_samples),
+                    merges=self.merges,
+                    affinities=self.affinities,
+                )
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MergeTree:
@@ -176,9 +189,9 @@ class MergeTree:
                 if int(archive["format"]) != FORMAT:
                     raise ValueError(f"format {archive['format']} is not known")
                 return cls(int(archive["n_samples"]), archive["merges"], archive["affinities"])
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError, IsADirectoryError):
             raise
-        except (KeyError, ValueError, EOFError, BadZipFile, OSError, TypeError) as error:
+        except DAMAGED as error:
             raise ValueError(f"{os.fspath(path)} is not a saved merge tree: {error}") from error
 
 
@@ -233,11 +246,8 @@ def _labels_after(n, merges, steps, min_size):
     for node in range(sizes.shape[0] - 1, n - 1, -1):
         for side in range(2):
             child = merges[node - n, side]
-            sibling = merges[node - n, 1 - side]
-            if node < n + steps:
+            if node < n + steps or heir[child] < 0:
                 goes_to[child] = goes_to[node]
-            elif heir[child] < 0:
-                goes_to[child] = heir[sibling] if heir[sibling] >= 0 else goes_to[node]
     numbers = np.full(sizes.shape[0], -1, np.int32)
     labels = np.empty(n, np.int32)
     count = 0
