@@ -1,5 +1,9 @@
 """The sparse kernels against the dense equations: the same merges in the same order."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +11,7 @@ from hypothesis import strategies as st
 
 from jule.forward.affinity import Digraph
 from jule.forward.linkage import merge_clusters
+from jule.forward.state import CLUSTER, SAMPLE
 from tests.oracles import linkage as oracle
 
 CRITERIA = [(1, 0.0), (5, 1.0), (2, 0.5), (3, 4.0)]
@@ -101,6 +106,24 @@ def test_stopping_early_makes_the_same_first_merges():
     whole, _ = merge_clusters(graph, first)
     part, _ = merge_clusters(graph, first, max_merges=37)
     np.testing.assert_array_equal(part, whole[:37])
+
+
+def test_the_kernels_also_run_uncompiled():
+    chosen = "three_ends or hub or without_ties and alpha-0.3-5"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, __file__],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+
+
+def test_offsets_do_not_overflow_where_edges_outnumber_int32():
+    for records in (SAMPLE, CLUSTER):
+        assert records["start"] == np.int64
+    assert SAMPLE["in_start"] == SAMPLE["in_stop"] == np.int64
 
 
 def test_progress_reaches_the_end():

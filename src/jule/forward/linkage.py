@@ -175,7 +175,7 @@ def _merge_pair(state, links, a, b, affinity, kind, alpha):
     state.nodes[t, 1] = max(clusters[a].node, clusters[b].node)
     state.affinities[t] = affinity
     counts[0] += 1
-    m, n = (a, b) if clusters[a].size >= clusters[b].size else (b, a)
+    m, n = (a, b) if clusters[a].members >= clusters[b].members else (b, a)
     touched = 0
     if kind == EXACT:
         touched = _sum_cross_terms(state, m, n, t)
@@ -294,7 +294,7 @@ def _most_room(clusters, touched, count, m, n):
 def _add_cross_terms(clusters, links, counts, touched, count, n):
     make_room(links, clusters[n], counts, count)
     for t in range(count):
-        add(links, clusters[n], touched[t], 0.0, clusters[touched[t]].sum)
+        add(links, clusters[n], touched[t], 0.0, clusters[touched[t]].total)
     forget_sums(clusters, touched, count)
 
 
@@ -306,7 +306,7 @@ def _approximation(m, n, kind, alpha):
     A(i -> m) and A(i -> n) instead: by |m| / |m + n| and |n| / |m + n| (Eq. 18), or by
     (1 + alpha) times the squares of these (Eq. 21).
     """
-    size_m, size_n = np.float64(m.size), np.float64(n.size)
+    size_m, size_n = np.float64(m.members), np.float64(n.members)
     both = size_m + size_n
     if kind == EXACT:
         return 1.0, both * both
@@ -354,8 +354,8 @@ def _move_samples(samples, owner, clusters, m, n):
     merged.last = gone.last
     if gone.outward >= 0:
         _link_outward(samples, merged, gone.outward, gone.last_outward)
-    merged.size += gone.size
-    gone.size = 0
+    merged.members += gone.members
+    gone.members = 0
 
 
 @kernel
@@ -366,7 +366,7 @@ def _merge_isolated(state, links, weight, by_age, kind, alpha):
         cluster = state.clusters[c]
         if state.counts[0] == state.nodes.shape[0]:
             break
-        if cluster.node != age or cluster.size == 0 or cluster.used > 0:
+        if cluster.node != age or cluster.members == 0 or cluster.used > 0:
             continue  # merged by now, or not isolated
         target = _points_to_most(state, weight, c)
         if target >= 0:
@@ -390,7 +390,7 @@ def _points_to_most(state, weight, c):
     for t in range(count):
         other = np.int64(touched[t])
         if best < 0 or better(
-            clusters[other].sum, clusters[other].node, clusters[best].sum, clusters[best].node
+            clusters[other].total, clusters[other].node, clusters[best].total, clusters[best].node
         ):
             best = other
     forget_sums(clusters, touched, count)

@@ -19,6 +19,7 @@ from jule.forward.tables import (
     kernel,
     parallel_kernel,
     places_for,
+    record,
 )
 
 SPARE = 4  # neighbour clusters remembered beyond K_c, so that few changes need a full look
@@ -27,40 +28,34 @@ LEVELS = 3  # of neighbouring groups that are laid out together: some thousand s
 # The state of merging is a few arrays of records, so that what is used together lies together.
 # A row of a sparse table is a small hash map of entries, in one array that all rows share; the
 # record that owns the row says where it starts, how many places it has and how many are used.
-SAMPLE = np.dtype(
-    [
-        ("start", "i8"),  # its row of `weights`: {cluster: (in, out)}
-        ("places", "i4"),
-        ("used", "i4"),
-        ("in_start", "i8"),  # its incoming edges
-        ("in_stop", "i8"),
-        ("next", "i4"),  # the next sample of its cluster, or -1
-        ("next_outward", "i4"),  # and the next that may have edges out of the cluster
-    ],
-    align=True,
+SAMPLE = record(
+    ("start", "i8"),  # its row of `weights`: {cluster: (in, out)}
+    ("places", "i4"),
+    ("used", "i4"),
+    ("in_start", "i8"),  # its incoming edges
+    ("in_stop", "i8"),
+    ("next", "i4"),  # the next sample of its cluster, or -1
+    ("next_outward", "i4"),  # and the next that may have edges out of the cluster
 )
-CLUSTER = np.dtype(
-    [
-        ("start", "i8"),  # its row of `links`: {j: (S(i -> j), S(j -> i))}
-        ("places", "i4"),
-        ("used", "i4"),
-        ("size", "i8"),  # samples; 0 once merged away
-        ("divisor", "f8"),  # of S(j -> i) in A(j -> i): |C_i|^2 unless approximated
-        ("node", "i8"),  # its age: its number in the order in which clusters were made
-        ("head", "i4"),  # its first and last sample
-        ("last", "i4"),
-        ("outward", "i4"),  # its first and last sample that may have edges out of it, or -1
-        ("last_outward", "i4"),
-        ("sum", "f8"),  # for sums by cluster; empty between any two uses
-        ("touched", "b1"),
-        ("near", "i4"),  # how many of its nearest neighbour clusters are remembered
-        ("limit", "f8"),  # no neighbour left out is better than this affinity and age
-        ("limit_node", "i8"),
-        ("score", "f8"),  # the merging criterion
-    ],
-    align=True,
+CLUSTER = record(
+    ("start", "i8"),  # its row of `links`: {j: (S(i -> j), S(j -> i))}
+    ("places", "i4"),
+    ("used", "i4"),
+    ("members", "i8"),  # samples; 0 once merged away
+    ("divisor", "f8"),  # of S(j -> i) in A(j -> i): |C_i|^2 unless approximated
+    ("node", "i8"),  # its age: its number in the order in which clusters were made
+    ("head", "i4"),  # its first and last sample
+    ("last", "i4"),
+    ("outward", "i4"),  # its first and last sample that may have edges out of it, or -1
+    ("last_outward", "i4"),
+    ("total", "f8"),  # for sums by cluster; empty between any two uses
+    ("touched", "b1"),
+    ("near", "i4"),  # how many of its nearest neighbour clusters are remembered
+    ("limit", "f8"),  # no neighbour left out is better than this affinity and age
+    ("limit_node", "i8"),
+    ("score", "f8"),  # the merging criterion
 )
-NEAR = np.dtype([("cluster", "i4"), ("affinity", "f8")], align=True)
+NEAR = record(("cluster", "i4"), ("affinity", "f8"))
 
 
 class State(NamedTuple):
@@ -140,6 +135,7 @@ def first_state(
     budget: int,
     n_near: int,
 ) -> tuple[State, NDArray[np.void]]:
+    """Fill the tables for first clusters; gives the state and the links."""
     n_first = len(old_number)
     samples = np.zeros(len(owner), SAMPLE)
     clusters = np.zeros(n_first, CLUSTER)
@@ -175,15 +171,15 @@ def first_state(
 def _fill_clusters(samples, owner, clusters):
     for x in range(owner.shape[0]):
         cluster = clusters[owner[x]]
-        if cluster.size == 0:
+        if cluster.members == 0:
             cluster.head = cluster.outward = x
         else:
             samples[cluster.last].next = samples[cluster.last].next_outward = x
         cluster.last = cluster.last_outward = x
-        cluster.size += 1
+        cluster.members += 1
         samples[x].next = samples[x].next_outward = -1
     for c in range(clusters.shape[0]):
-        clusters[c].divisor = np.float64(clusters[c].size) ** 2
+        clusters[c].divisor = np.float64(clusters[c].members) ** 2
 
 
 @kernel
@@ -278,8 +274,8 @@ def _fill_links(samples, clusters, weights, links, touched):
         count = _sum_products(samples, clusters, weights, touched, c)
         for t in range(count):
             other = touched[t]
-            add(links, clusters[c], other, clusters[other].sum, 0.0)
-            add(links, clusters[other], c, 0.0, clusters[other].sum)
+            add(links, clusters[c], other, clusters[other].total, 0.0)
+            add(links, clusters[other], c, 0.0, clusters[other].total)
         forget_sums(clusters, touched, count)
 
 
@@ -301,7 +297,7 @@ def _sum_products(samples, clusters, weights, touched, c):
 @inner_kernel
 def add_to_sum(clusters, touched, count, c, value):
     cluster = clusters[c]
-    cluster.sum += value
+    cluster.total += value
     if not cluster.touched:
         cluster.touched = True
         touched[count] = c
@@ -312,5 +308,5 @@ def add_to_sum(clusters, touched, count, c, value):
 @inner_kernel
 def forget_sums(clusters, touched, count):
     for t in range(count):
-        clusters[touched[t]].sum = 0.0
+        clusters[touched[t]].total = 0.0
         clusters[touched[t]].touched = False

@@ -16,7 +16,17 @@ inner_kernel = njit(cache=True, error_model="numpy", forceinline=True)
 parallel_kernel = njit(cache=True, error_model="numpy", parallel=True)
 
 NO_KEY = -1
-ENTRY = np.dtype([("key", "i4"), ("first", "f8"), ("second", "f8")], align=True)
+
+
+def record(*fields: tuple[str, str]) -> np.dtype:
+    """Make the type of a record whose fields are attributes, compiled or not.
+
+    Uncompiled, a name that every numpy scalar has (size, sum, ...) cannot be a field's.
+    """
+    return np.dtype((np.record, np.dtype(list(fields), align=True)))
+
+
+ENTRY = record(("key", "i4"), ("first", "f8"), ("second", "f8"))
 
 
 @inner_kernel
