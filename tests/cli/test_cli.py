@@ -64,18 +64,27 @@ def test_reproduce_writes_what_it_measured(tmp_path, data_folder):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_says_so_and_leaves_nothing_half_written(tmp_path, data_folder):
+def test_ctrl_c_keeps_what_is_finished_and_leaves_nothing_half_written(tmp_path, data_folder):
     with subprocess.Popen(
-        [JULE, "reproduce", "raw-gdl", "--datasets", "coil20"],
+        [JULE, "reproduce", "raw-gdl", "--datasets", "umist,mnist"],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        text=True,
         cwd=tmp_path,
         env={**os.environ, "JULE_DATA": data_folder, "PYTHONUNBUFFERED": "1"},
     ) as process:
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(timeout=1.5)
+        for _ in range(3):  # a line a setting: the first data set is done, the long one begins
+            assert process.stdout.readline().startswith("umist")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert b"stopped" in err
-    assert b"Traceback" not in err
-    assert not (tmp_path / "results").exists()
+    assert "stopped" in err
+    assert "Traceback" not in err
+    assert [path.name for path in (tmp_path / "results" / "raw-gdl").iterdir()] == ["umist.json"]
+
+
+def test_a_wrong_option_shows_the_way_to_help():
+    done = jule("reproduce", "raw-gdl", "--nope")
+    assert done.returncode == 2
+    assert "--nope" in done.stderr
+    assert "help" in done.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
 from jule.cli.demo import demo
@@ -31,17 +29,10 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; what a user can mend is one line, not a traceback.
+    """Run the command line.
 
     Examples
     --------
     >>> main()  # doctest: +SKIP
     """
-    try:
-        app()
-    except (ValueError, OSError, ImportError) as error:
-        typer.secho(f"jule: {error}", err=True, fg="red")
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.secho("jule: stopped", err=True)
-        sys.exit(130)
+    app()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 
+from jule.cli.errors import friendly
+
 DIGITS = "scikit-learn's 1,797 handwritten digits, 8x8 pixels"
 
 
+@friendly
 def demo() -> None:
     """Cluster real handwritten digits and compare with K-means.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from jule.cli.errors import friendly
+
 reproduce = typer.Typer(
     help="Run the paper's experiments; render tables from results/.", no_args_is_help=True
 )
@@ -15,6 +17,7 @@ Results = Annotated[Path, typer.Option(help="Where results are written and read.
 
 
 @reproduce.command("raw-gdl")
+@friendly
 def raw_gdl(
     datasets: Annotated[
         str, typer.Option(help="Names with commas between; all but FRGC and YTF by default.")
@@ -46,6 +49,7 @@ def raw_gdl(
 
 
 @reproduce.command()
+@friendly
 def tables(results: Results = Path("results")) -> None:
     """Write the figures of results/ into README.md and docs/ of this checkout.
 
