@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,15 +15,6 @@ from numpy.typing import NDArray
 from jule.images import Dataset, dataset_names, datasets, load_dataset, read_authors_hdf5
 
 Write = Callable[..., Path]
-
-
-@pytest.fixture
-def data_folder() -> str:
-    """The folder of the real files; the test is skipped without it."""
-    folder = os.environ.get("JULE_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("real image data: set JULE_DATA to the folder that holds it")
-    return folder
 
 
 @pytest.fixture
