@@ -28,7 +28,7 @@ MAY_KNOW = {
     "cli": None,
 }
 LIBRARIES = {
-    "forward": {"numpy", "numba", "pynndescent"},
+    "forward": {"numpy", "numba", "threadpoolctl", "pynndescent"},
     "evaluation": {"numpy", "scipy", "sklearn"},
 }
 

@@ -11,6 +11,11 @@ from jule.forward import neighbors as module
 from tests.oracles import neighbors as oracle
 
 
+def small_blocks(monkeypatch, block):
+    monkeypatch.setattr(module, "BLOCK", block)
+    monkeypatch.setattr(module, "WIDTH", 2 * block)
+
+
 def agrees(samples, k):
     found = nearest_neighbors(samples, k)
     expected = oracle.nearest_neighbors(np.asarray(samples).tolist(), k)
@@ -33,7 +38,7 @@ def test_whole_numbers_with_many_ties(seed, n, d, k, levels):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_several_blocks_and_a_rest(dtype, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 64)
+    small_blocks(monkeypatch, 64)
     samples = np.random.default_rng(0).standard_normal((333, 7)).astype(dtype)
     agrees(samples, 10)
 
@@ -75,13 +80,13 @@ def test_twice_the_same():
 def test_a_result_does_not_depend_on_the_blocks(monkeypatch):
     samples = np.random.default_rng(0).integers(4, size=(700, 12)).astype(np.float32)
     whole = nearest_neighbors(samples, 20)
-    monkeypatch.setattr(module, "BLOCK", 100)
+    small_blocks(monkeypatch, 100)
     cut = nearest_neighbors(samples, 20)
     np.testing.assert_array_equal(whole.indices, cut.indices)
 
 
 def test_progress_rises_to_the_end(monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 64)
+    small_blocks(monkeypatch, 64)
     shares = []
     nearest_neighbors(np.random.default_rng(0).random((300, 3)), 2, progress=shares.append)
     assert shares == sorted(shares)

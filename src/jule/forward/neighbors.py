@@ -11,21 +11,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock, local
 from typing import Literal
 
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit, prange
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from jule.forward.prepare import MOST_SAMPLES, as_vectors
 
 Method = Literal["exact", "approximate"]
 
-BLOCK = 2048  # samples in a block: 16 MiB of products, inside the last-level cache
+BLOCK = 1024  # samples whose products are made at once ...
+WIDTH = 4 * BLOCK  # ... with so many others: 16 MiB a core, about the last-level cache
 SPARE = 8  # candidates kept beyond K_s, so that rounding can hardly hide a true neighbour
 RECALL_PROBES = 1000
-STRIPE = 128  # products compared with the bounds at once; only a stripe with a hit is looked into
+STRIPE = 128  # products whose signs are looked at together; only one with a hit is looked into
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,29 +147,45 @@ def _candidates(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Keep, for every sample, the `kept` samples y of least |y|^2/2 - xy, and the largest of these.
 
-    Together with |x|^2/2 that is half the squared distance. Blocks (i, j) with i <= j are enough:
-    read along its rows a block serves the samples of i, along its columns those of j.
+    Together with |x|^2/2 that is half the squared distance. Products of a block with itself and
+    with what comes after it are enough: read along their rows they serve the samples of the block,
+    along their columns the others.
+
+    Every core makes products of its own and selects from them; threads that shared one product
+    would spend a good part of their time waiting for each other.
     """
     n = len(centred)
     scores = np.full((n, kept), np.inf, np.float32)
     indices = np.zeros((n, kept), np.int32)
-    products = np.empty((min(n, BLOCK), min(n, BLOCK)), np.float32)
     starts = range(0, n, BLOCK)
-    pairs_done, pairs = 0, len(starts) * (len(starts) + 1) // 2
-    for i in starts:
-        rows = centred[i : i + BLOCK]
-        for j in starts[i // BLOCK :]:
-            columns = centred[j : j + BLOCK]
-            block = products[: len(rows), : len(columns)]
-            # Values too large for float32 overflow; such rows are measured in full afterwards.
-            with np.errstate(over="ignore", invalid="ignore"):
-                np.matmul(rows, columns.T, out=block)
-            _offer_along_rows(block, half_norms, i, j, scores, indices)
-            if i != j:
-                _offer_along_columns(block, half_norms, i, j, scores, indices)
-            pairs_done += 1
-            if progress is not None:
-                progress(pairs_done / pairs)
+    tasks = [(i, j) for i in starts for j in range(i, n, WIDTH)]
+    locks = {start: Lock() for start in starts}  # of the candidates of a block's samples
+    own = local()
+
+    def select(task: tuple[int, int]) -> None:
+        i, j = task
+        rows, columns = centred[i : i + BLOCK], centred[j : j + WIDTH]
+        if not hasattr(own, "products"):
+            own.products = np.empty(BLOCK * WIDTH, np.float32)
+        products = own.products[: len(rows) * len(columns)].reshape(len(rows), len(columns))
+        # Values too large for float32 overflow; such rows are measured in full afterwards.
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(rows, columns.T, out=products)
+        with locks[i]:
+            _offer_along_rows(products, half_norms, i, j, scores, indices)
+        for start in range(max(j, i + BLOCK), j + len(columns), BLOCK):
+            with locks[start]:
+                stop = min(start + BLOCK, n)
+                _offer_along_columns(products, half_norms, i, j, start, stop, scores, indices)
+
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(get_num_threads()) as pool:
+        try:
+            for done, _ in enumerate(pool.map(select, tasks), start=1):
+                if progress is not None:
+                    progress(done / len(tasks))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the blocks in hand alone
+            raise
     return indices, scores[:, -1]
 
 
@@ -181,48 +201,60 @@ def _insert(score, index, scores, indices):
     indices[place] = index
 
 
-@njit(cache=True, parallel=True, fastmath={"nsz", "contract", "reassoc"})
-def _offer_along_rows(block, half_norms, i, j, scores, indices):
-    n_rows, n_columns = block.shape
-    for row in prange(n_rows):
+@njit(cache=True, nogil=True)
+def _offer_along_rows(products, half_norms, i, j, scores, indices):
+    """Offer the samples from j on, the columns, to the samples from i on, the rows."""
+    n_rows, n_columns = products.shape
+    margins = np.empty(n_columns, np.float32)
+    signs = margins.view(np.int32)
+    norms = half_norms[j : j + n_columns]
+    for row in range(n_rows):
         sample = i + row
-        own_scores = scores[sample]
-        own_indices = indices[sample]
+        own_scores, own_indices = scores[sample], indices[sample]
         bound = own_scores[-1]
+        own_products = products[row]
+        for column in range(n_columns):
+            margins[column] = norms[column] - own_products[column] - bound
         for start in range(0, n_columns, STRIPE):
             stop = min(start + STRIPE, n_columns)
-            hits = np.int32(0)
-            for column in range(start, stop):
-                hits += half_norms[j + column] - block[row, column] < bound
-            if hits == 0:
+            if _none_negative(signs, start, stop):
                 continue
             for column in range(start, stop):
-                score = half_norms[j + column] - block[row, column]
-                if score < bound and j + column != sample:
+                score = norms[column] - own_products[column]
+                if score < own_scores[-1] and j + column != sample:
                     _insert(score, j + column, own_scores, own_indices)
-                    bound = own_scores[-1]
 
 
-@njit(cache=True, parallel=True, fastmath={"nsz", "contract", "reassoc"})
-def _offer_along_columns(block, half_norms, i, j, scores, indices):
-    n_rows, n_columns = block.shape
-    # A thread owns whole stripes of columns, so no two write to one sample's candidates.
-    for stripe in prange((n_columns + STRIPE - 1) // STRIPE):
-        start = stripe * STRIPE
-        stop = min(start + STRIPE, n_columns)
-        bounds = scores[j + start : j + stop, -1].copy()
-        for row in range(n_rows):
-            half_norm = half_norms[i + row]
-            hits = np.int32(0)
-            for column in range(start, stop):
-                hits += half_norm - block[row, column] < bounds[column - start]
-            if hits == 0:
+@njit(cache=True, nogil=True)
+def _offer_along_columns(products, half_norms, i, j, first, last, scores, indices):
+    """Offer the samples from i on, the rows, to the samples first .. last - 1, some columns."""
+    n_rows, n_columns = products.shape[0], last - first
+    margins = np.empty(n_columns, np.float32)
+    signs = margins.view(np.int32)
+    bounds = scores[first:last, -1].copy()
+    for row in range(n_rows):
+        half_norm = half_norms[i + row]
+        own_products = products[row, first - j : last - j]
+        for column in range(n_columns):
+            margins[column] = half_norm - own_products[column] - bounds[column]
+        for start in range(0, n_columns, STRIPE):
+            stop = min(start + STRIPE, n_columns)
+            if _none_negative(signs, start, stop):
                 continue
             for column in range(start, stop):
-                score = half_norm - block[row, column]
-                if score < bounds[column - start]:
-                    _insert(score, i + row, scores[j + column], indices[j + column])
-                    bounds[column - start] = scores[j + column, -1]
+                score = half_norm - own_products[column]
+                if score < bounds[column]:
+                    _insert(score, i + row, scores[first + column], indices[first + column])
+                    bounds[column] = scores[first + column, -1]
+
+
+@njit(cache=True, inline="always")
+def _none_negative(signs, start, stop):
+    """Look at the sign bits of many floats at once: a loop that the compiler can vectorise."""
+    together = np.int32(0)
+    for place in range(start, stop):
+        together |= signs[place]
+    return together >= 0
 
 
 def _least_half_distance_left_out(
