@@ -52,6 +52,11 @@ def test_an_unknown_table_is_named(tmp_path):
         tables.fill("<!-- results: speed -->\n<!-- end -->", tmp_path)
 
 
+def test_a_missing_result_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"linkage\.json is not there: run"):
+        tables.fill("<!-- results: linkage -->\n<!-- end -->", tmp_path)
+
+
 def test_a_damaged_result_is_named(tmp_path):
     path = tmp_path / "x.json"
     path.write_text("{")

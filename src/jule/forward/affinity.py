@@ -55,15 +55,14 @@ def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
     if sigma2 == 0:
         weights = np.ones_like(neighbors.distances)
     else:
-        weights = _gaussian(neighbors.distances, sigma2)
+        weights = np.empty_like(neighbors.distances)
+        _gaussian(neighbors.distances, sigma2, weights)
     return Digraph(neighbors.indices, weights, sigma2)
 
 
 @njit(cache=True, parallel=True)
-def _gaussian(distances, sigma2):
+def _gaussian(distances, sigma2, weights):
     n, k = distances.shape
-    weights = np.empty((n, k), np.float64)
     for i in prange(n):
         for j in range(k):
             weights[i, j] = np.exp(-distances[i, j] / sigma2)
-    return weights

@@ -98,7 +98,9 @@ def close_together(
     order = np.argsort(labels, kind="stable")
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    indices, weights = _reordered(graph.indices, graph.weights, order, place)
+    # Arrays are made by numpy, not by the kernels: numpy asks the system for large pages.
+    indices, weights = np.empty_like(graph.indices), np.empty_like(graph.weights)
+    _reorder(graph.indices, graph.weights, order, place, indices, weights)
     return Digraph(indices, weights, graph.sigma2), labels[order], old_number
 
 
@@ -118,14 +120,11 @@ def _strongest_other(to, weight, labels):
 
 
 @parallel_kernel
-def _reordered(to, weight, order, place):
-    indices = np.empty_like(to)
-    weights = np.empty_like(weight)
+def _reorder(to, weight, order, place, indices, weights):
     for x in prange(to.shape[0]):
         for edge in range(to.shape[1]):
             indices[x, edge] = place[to[order[x], edge]]
             weights[x, edge] = weight[order[x], edge]
-    return indices, weights
 
 
 def first_state(
@@ -141,12 +140,13 @@ def first_state(
     clusters = np.zeros(n_first, CLUSTER)
     clusters["node"] = old_number
     _fill_clusters(samples, owner, clusters)
-    in_from, in_weight = _turn_edges(samples, graph.indices, graph.weights)
+    in_from, in_weight = np.empty(graph.indices.size, np.int32), np.empty(graph.indices.size)
+    _turn_edges(samples, graph.indices, graph.weights, in_from, in_weight)
     weights = np.empty(_rows_of_weights(samples, owner, graph.indices, in_from, n_first), ENTRY)
     _fill_weights(samples, owner, weights, graph.indices, graph.weights, in_from, in_weight)
     touched = np.empty(n_first, np.int32)
     end = _rows_of_links(samples, clusters, weights, touched)
-    links = np.empty(end + end // 2, ENTRY)  # with room for rows that grow
+    links = np.empty(3 * end, ENTRY)  # room for rows that grow costs nothing until it is used
     _fill_links(samples, clusters, weights, links, touched)
     state = State(
         samples,
@@ -183,7 +183,7 @@ def _fill_clusters(samples, owner, clusters):
 
 
 @kernel
-def _turn_edges(samples, to, weight):
+def _turn_edges(samples, to, weight, in_from, in_weight):
     """Sort the edges by target: who points to a sample, and how strongly."""
     n, k = to.shape
     for x in range(n):
@@ -194,15 +194,12 @@ def _turn_edges(samples, to, weight):
         count = samples[x].in_stop
         samples[x].in_start = samples[x].in_stop = end
         end += count
-    in_from = np.empty(end, np.int32)
-    in_weight = np.empty(end, np.float64)
     for x in range(n):
         for edge in range(k):
             target = samples[to[x, edge]]
             in_from[target.in_stop] = x
             in_weight[target.in_stop] = weight[x, edge]
             target.in_stop += 1
-    return in_from, in_weight
 
 
 @kernel

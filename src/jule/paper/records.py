@@ -42,6 +42,10 @@ def read_record(path: Path) -> dict[str, Any]:
     """
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path} is not there: run the experiment or benchmark that writes it first"
+        ) from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     return record
