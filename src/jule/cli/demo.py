@@ -33,7 +33,7 @@ def demo() -> None:
     console.print(f"Clustering {DIGITS}, into {k} clusters, without their labels.")
     vectors = prepare(data.images, "l2")
     with console.status("compiling the kernels: only the first run waits for this"):
-        agglomerate(vectors[:100])
+        agglomerate(vectors[:100]).cut(2, min_cluster_size=2)
     with progress_bars("digits") as show:
         start = time.perf_counter()
         tree = agglomerate(vectors, progress=show)
