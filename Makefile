@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Beside a checkout with real data sets, use them; elsewhere $$JULE_DATA says where they are.
+# Beside a checkout with real data sets, use them; elsewhere $JULE_DATA says where they are.
 ifneq ($(wildcard ../shared/data),)
 export JULE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test lint format reproduce bench docs clean
+.PHONY: help demo test format reproduce bench docs clean
 
 help:            ## this list
 	@grep -E "^[a-z]+:.*##" $(MAKEFILE_LIST) | sed -E "s/:[^#]*## */\t/" | expand -t 14
