@@ -278,3 +278,23 @@ def _largest_counting_below(n, merges, sizes, steps, min_size):
         else:
             heir[node] = left
     return heir
+
+
+def counting_affinities(tree: MergeTree, most: int) -> NDArray[np.float64]:
+    """Give the affinity of the merge that ends k clusters, for k = 2 .. most.
+
+    As in `MergeTree.cut`, clusters of fewer than n / (20 k) samples do not count; inside first
+    clusters, where merges have no affinity, it is infinite.
+
+    Examples
+    --------
+    >>> tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.4, 0.1]))
+    >>> counting_affinities(tree, 3).tolist()
+    [0.1, 0.4]
+    """
+    ending = []
+    for k in range(2, most + 1):
+        steps, _ = tree._last_moment_with(k, default_min_cluster_size(tree.n_samples, k))
+        affinity = tree.affinities[min(steps, len(tree.affinities) - 1)]
+        ending.append(np.inf if np.isnan(affinity) else affinity)
+    return np.array(ending)

@@ -1,0 +1,387 @@
+"""From images to unit vectors: the paper's family of networks, an MLP, or any module of the user's.
+
+Shapes in comments: n samples, c channels, h x w pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+CHANNELS = 50  # of every convolution
+KERNEL = 5
+OUTPUTS = 160  # length of the representation
+HIDDEN = 500  # width of the MLP for plain vectors
+LARGEST_TOP = 11  # convolutions are added while the map is larger than this ...
+SMALLEST_POOLED = 8  # ... and a map this small is not pooled any more
+FIRST_WEIGHTS = 0.01  # standard deviation
+
+
+def layer_plan(height: int, width: int) -> list[bool]:
+    """Say how many convolutions an image size gets, and after which of them there is pooling.
+
+    While the larger side of the map is over 11, add a 5x5 convolution without padding, and a 2x2
+    pooling after it unless the map is then 8 or smaller. This gives all nine networks of the
+    appendix. An image too small for the rule gets one convolution.
+
+    Examples
+    --------
+    >>> layer_plan(16, 16), layer_plan(28, 28), layer_plan(128, 128)
+    ([True], [True, False], [True, True, True, True])
+    """
+    plan = []
+    side = max(height, width)
+    while side > LARGEST_TOP:
+        side -= KERNEL - 1
+        pooled = side > SMALLEST_POOLED
+        side = -(-side // 2) if pooled else side
+        plan.append(pooled)
+    return plan or [False]
+
+
+class ConvNet(nn.Module):
+    """The paper's network for images of one size: blocks of convolution, then 160 outputs.
+
+    Examples
+    --------
+    >>> net = ConvNet(16, 16, 1)
+    >>> net(torch.zeros(2, 1, 16, 16)).shape
+    torch.Size([2, 160])
+    """
+
+    def __init__(self, height: int, width: int, channels: int = 1, outputs: int = OUTPUTS) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList()
+        for pooled in layer_plan(height, width):
+            kernel = (min(KERNEL, height), min(KERNEL, width))
+            # Batch norm subtracts the mean, so a bias before it would do nothing.
+            layers: list[nn.Module] = [
+                nn.Conv2d(channels, CHANNELS, kernel, bias=False),
+                nn.BatchNorm2d(CHANNELS),
+                nn.ReLU(inplace=True),
+            ]
+            height, width, channels = height - kernel[0] + 1, width - kernel[1] + 1, CHANNELS
+            if pooled:
+                layers.append(nn.MaxPool2d(2, ceil_mode=True))
+                height, width = -(-height // 2), -(-width // 2)
+            self.blocks.append(nn.Sequential(*layers))
+        self.top = nn.Linear(CHANNELS * height * width, outputs)
+        _start_small(self)
+        _channels_last(self)
+
+    def layers(self, x: Tensor) -> list[Tensor]:
+        """Give the output of every block, flattened, and of the top.
+
+        Examples
+        --------
+        >>> [tuple(x.shape) for x in ConvNet(16, 16, 1).layers(torch.zeros(2, 1, 16, 16))]
+        [(2, 1800), (2, 160)]
+        """
+        maps = []
+        for block in self.blocks:
+            x = block(x)  # (n, 50, h', w')
+            maps.append(x.flatten(1))
+        return [*maps, self.top(maps[-1])]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images (n, c, h, w) to vectors (n, 160)."""
+        x = x.to(memory_format=torch.channels_last)
+        for block in self.blocks:
+            x = block(x)
+        top: Tensor = self.top(x.flatten(1))
+        return top
+
+
+class MLP(nn.Module):
+    """The network for plain vectors: one hidden layer with batch norm, then 160 outputs.
+
+    Examples
+    --------
+    >>> MLP(7)(torch.zeros(2, 7)).shape
+    torch.Size([2, 160])
+    """
+
+    def __init__(self, features: int, outputs: int = OUTPUTS, hidden: int = HIDDEN) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(
+            nn.Linear(features, hidden, bias=False),
+            nn.BatchNorm1d(hidden),
+            nn.ReLU(inplace=True),
+        )
+        self.top = nn.Linear(hidden, outputs)
+        _start_small(self)
+
+    def layers(self, x: Tensor) -> list[Tensor]:
+        """Give the outputs of the hidden layer and of the top.
+
+        Examples
+        --------
+        >>> [tuple(x.shape) for x in MLP(7).layers(torch.zeros(2, 7))]
+        [(2, 500), (2, 160)]
+        """
+        hidden = self.hidden(x)
+        return [hidden, self.top(hidden)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map vectors (n, d) to vectors (n, 160)."""
+        return self.layers(x)[-1]
+
+
+def _channels_last(network: nn.Module) -> None:
+    """Lay the filters out as convolutions on a CPU like them: a fifth to a half faster."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            module.weight.data = module.weight.data.to(memory_format=torch.channels_last)
+
+
+def _start_small(network: nn.Module) -> None:
+    """Draw weights from N(0, 0.01) and set biases to 0, as the authors do."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.normal_(module.weight, std=FIRST_WEIGHTS)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+class Embedder(nn.Module):
+    """A network with all that stands around it: scaling of the pixels before, L2 norm after.
+
+    Parameters
+    ----------
+    body
+        Maps what `scaled` gives, images (n, c, h, w) or vectors (n, d), to vectors.
+    mean, std
+        Of every channel (or feature) over the whole set.
+    size
+        (height, width) that images are averaged down to; None leaves them as they are.
+
+    Examples
+    --------
+    >>> embedder = Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))
+    >>> embedder(torch.ones(1, 1, 2, 2)).tolist()
+    [[0.5, 0.5, 0.5, 0.5]]
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self, body: nn.Module, mean: Tensor, std: Tensor, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__()
+        self.body = body
+        self.size = size
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """Bring raw pixels or features to the network's size, mean 0 and deviation 1."""
+        if x.ndim == 2:
+            return (x - self.mean) / self.std
+        if self.size is not None and self.size != tuple(x.shape[2:]):
+            x = F.interpolate(x, self.size, mode="area")
+        return (x - self.mean[:, None, None]) / self.std[:, None, None]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map raw images (n, c, h, w) or vectors (n, d) to unit vectors."""
+        return self.of_scaled(self.scaled(x))
+
+    def of_scaled(self, x: Tensor) -> Tensor:
+        """Map what `scaled` gave to unit vectors."""
+        return F.normalize(self.body(x).flatten(1))
+
+    def tap(self, x: Tensor, name: str) -> Tensor:
+        """Give the output of a layer near the top: ``"top"``, ``"top-1"``, ``"top-2"``, ...
+
+        Examples
+        --------
+        >>> net = build_embedder(np.zeros((4, 28, 28), np.uint8)).eval()
+        >>> net.tap(torch.zeros(1, 1, 28, 28), "top-1").shape
+        torch.Size([1, 3200])
+        """
+        if name == "top":
+            return self(x)  # type: ignore[no-any-return]
+        if not isinstance(self.body, ConvNet | MLP):
+            raise ValueError(f"only jule's own networks have a layer {name!r}; 'top' always works")
+        outputs = self.body.layers(self.scaled(x))
+        names = tap_names(len(outputs))
+        if name not in names:
+            raise ValueError(f"there is no layer {name!r}: choose one of {', '.join(names)}")
+        return outputs[-1 - names.index(name)]
+
+
+def tap_names(n_layers: int) -> list[str]:
+    """Name layers from the top down.
+
+    Examples
+    --------
+    >>> tap_names(3)
+    ['top', 'top-1', 'top-2']
+    """
+    return ["top", *(f"top-{depth}" for depth in range(1, n_layers))]
+
+
+def as_images(samples: NDArray) -> Tensor:
+    """Give samples as float32: images (n, h, w[, c]) become (n, c, h, w), vectors stay (n, d).
+
+    Examples
+    --------
+    >>> as_images(np.zeros((2, 5, 4, 3), np.uint8)).shape
+    torch.Size([2, 3, 5, 4])
+    """
+    x = torch.from_numpy(np.ascontiguousarray(samples)).to(torch.float32)
+    if x.ndim == 3:
+        return x[:, None]
+    # The channels already lie last in memory, which is the order that convolutions want.
+    return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
+
+
+def build_embedder(
+    samples: NDArray,
+    *,
+    body: nn.Module | None = None,
+    max_side: int | None = None,
+    seed: int = 0,
+) -> Embedder:
+    """Build the network that suits the samples, with first weights drawn from a seed.
+
+    Parameters
+    ----------
+    samples
+        Images (n, h, w[, c]) or vectors (n, d): their shape, mean and deviation are taken.
+    body
+        Another network instead of the paper's.
+    max_side
+        Larger images are averaged down until their larger side is this.
+    seed
+        Of the first weights.
+
+    Examples
+    --------
+    >>> build_embedder(np.zeros((4, 128, 96), np.uint8), max_side=64).size
+    (64, 48)
+    """
+    mean, std = channel_moments(samples)
+    size = None if samples.ndim == 2 else _size_within(samples.shape, max_side)
+    if body is None:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            body = MLP(len(mean)) if size is None else ConvNet(*size, channels=len(mean))
+    return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size)
+
+
+def _size_within(shape: tuple[int, ...], max_side: int | None) -> tuple[int, int]:
+    height, width = shape[1], shape[2]
+    largest = max(height, width)
+    if max_side is None or largest <= max_side:
+        return height, width
+    return max(1, round(height * max_side / largest)), max(1, round(width * max_side / largest))
+
+
+def channel_moments(samples: NDArray) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Give mean and standard deviation of every channel or feature; a constant one has 1.
+
+    Examples
+    --------
+    >>> mean, std = channel_moments(np.array([[0.0, 7.0], [2.0, 7.0]]))
+    >>> mean.tolist(), std.tolist()
+    ([1.0, 7.0], [1.0, 1.0])
+    """
+    if samples.ndim == 3:
+        samples = samples[..., None]
+    channels = samples.shape[-1]
+    total, squares, count = np.zeros(channels), np.zeros(channels), 0
+    rows = max(1, 2**22 // max(1, samples[0].size))  # at most 32 MiB of float64 at once
+    for start in range(0, len(samples), rows):
+        block = samples[start : start + rows].reshape(-1, channels).astype(np.float64)
+        total += block.sum(axis=0)
+        squares += np.einsum("ij,ij->j", block, block)
+        count += len(block)
+    mean = total / count
+    std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
+    std[std < 1e-7 * np.maximum(np.abs(mean), 1.0)] = 1.0
+    return mean.astype(np.float32), std.astype(np.float32)
+
+
+def describe(embedder: Embedder) -> dict[str, Any]:
+    """Say in plain values how a network is built, so that `rebuild` can build it again.
+
+    Examples
+    --------
+    >>> describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))["body"]
+    'ConvNet'
+    """
+    return {
+        "body": type(embedder.body).__name__,
+        "size": embedder.size,
+        "channels": len(embedder.mean),
+    }
+
+
+def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder:
+    """Build the network that `describe` described, with numbers still to be restored.
+
+    Examples
+    --------
+    >>> about = describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))
+    >>> rebuild(about).size
+    (28, 28)
+    """
+    size = None if about["size"] is None else (int(about["size"][0]), int(about["size"][1]))
+    channels = int(about["channels"])
+    if body is None and about["body"] not in ("ConvNet", "MLP"):
+        raise ValueError(
+            f"this network is a {about['body']!r} of yours: give an instance of it to load it"
+        )
+    if body is None:
+        body = MLP(channels) if size is None else ConvNet(*size, channels=channels)
+    return Embedder(body, torch.zeros(channels), torch.ones(channels), size)
+
+
+def best_device(name: str = "auto") -> torch.device:
+    """Give the device of a name; ``"auto"`` is a GPU where there is one.
+
+    Examples
+    --------
+    >>> best_device("cpu").type
+    'cpu'
+    """
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def state_of(embedder: Embedder) -> dict[str, NDArray]:
+    """Give all numbers of a network as arrays, each with memory of its own.
+
+    Examples
+    --------
+    >>> sorted(state_of(Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))))
+    ['mean', 'std']
+    """
+    return {
+        name: np.array(x.detach().cpu().numpy(), order="C")
+        for name, x in embedder.state_dict().items()
+    }
+
+
+def restore(embedder: Embedder, state: Mapping[str, NDArray]) -> None:
+    """Put the numbers that `state_of` gave into a network of the same build.
+
+    Examples
+    --------
+    >>> embedder = Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))
+    >>> restore(embedder, state_of(embedder))
+    """
+    try:
+        embedder.load_state_dict({name: torch.from_numpy(x) for name, x in state.items()})
+    except RuntimeError as error:
+        raise ValueError(f"these weights belong to another network: {error}") from None

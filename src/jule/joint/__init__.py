@@ -1,0 +1,19 @@
+"""Algorithm 1: the only place that knows both passes."""
+
+from jule.joint.choose import Choice, choose_n_clusters
+from jule.joint.config import Config, preset
+from jule.joint.finish import Result, finish
+from jule.joint.loop import joint_learning
+from jule.joint.state import Period, State
+
+__all__ = [
+    "Choice",
+    "Config",
+    "Period",
+    "Result",
+    "State",
+    "choose_n_clusters",
+    "finish",
+    "joint_learning",
+    "preset",
+]
