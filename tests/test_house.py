@@ -20,7 +20,7 @@ MAY_KNOW = {
     "images": set(),
     "evaluation": set(),
     "joint": PARTS,
-    "estimator": PARTS | {"joint"},
+    "estimator": PARTS | {"joint", "runs"},
     "baselines": PARTS | {"joint"},
     "runs": PARTS | {"joint"},
     "report": None,

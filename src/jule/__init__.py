@@ -17,23 +17,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jule import evaluation, forward
+    from jule import backward, evaluation, forward, joint
     from jule.baselines import GraphDegreeLinkage
+    from jule.estimator import JULE
     from jule.forward import MergeTree, agglomerate
     from jule.images import load_dataset
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "JULE",
     "GraphDegreeLinkage",
     "MergeTree",
     "agglomerate",
+    "backward",
     "evaluation",
     "forward",
+    "joint",
     "load_dataset",
 ]
 
 _HOMES = {
+    "JULE": "jule.estimator",
     "GraphDegreeLinkage": "jule.baselines",
     "MergeTree": "jule.forward",
     "agglomerate": "jule.forward",

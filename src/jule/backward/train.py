@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from jule.backward.augment import small_warps
 from jule.backward.batches import Batches, cluster_batches, random_batches
 from jule.backward.loss import Negatives, weighted_triplet_loss
+from jule.backward.memory import keep_freed_memory
 from jule.backward.networks import Embedder, as_images
 
 EMBED_AT_ONCE = 500
@@ -90,6 +91,7 @@ def train(
     >>> len(train(build_embedder(images), images, np.arange(40) % 4, n_steps=2))
     2
     """
+    keep_freed_memory()
     settings = settings or Training()
     device = embedder.mean.device
     optimizer = torch.optim.SGD(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from jule.cli.cluster import cluster, resume
+from jule.cli.cut import cut
 from jule.cli.demo import demo
+from jule.cli.predict import predict
 from jule.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -13,7 +16,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
+for command in (demo, cluster, resume, predict, cut):
+    app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
@@ -22,8 +25,13 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
-        except (ValueError, OSError, ImportError) as error:
+            with warnings.catch_warnings():
+                warnings.showwarning = _one_line  # type: ignore[assignment]
+                command(*args, **kwargs)
+        except BrokenPipeError:
+            # Whoever read our output, such as `head`, has seen enough.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (ValueError, OSError, ImportError, _failed_training()) as error:
             typer.secho(f"jule: {error}", err=True, fg="red")
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
@@ -31,3 +39,14 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(130) from error
 
     return run
+
+
+def _one_line(message: Warning | str, *_: Any) -> None:
+    typer.secho(f"jule: {message}", err=True, fg="yellow")
+
+
+def _failed_training() -> type[Exception]:
+    """Give the exception of a training gone wrong; torch is loaded only when something failed."""
+    from jule.backward import TrainingFailedError
+
+    return TrainingFailedError

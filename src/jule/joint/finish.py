@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward import Digraph, MergeTree
-from jule.forward.assign import label_confidence, modularity
+from jule.forward.assign import cluster_affinities, label_confidence, modularity
 from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.clustering import Progress, cut, first_clusters, merge_tree, view
 from jule.joint.config import Config
@@ -89,3 +89,21 @@ def finish(
 
 def _prefers(graph: Digraph, one: NDArray[np.int32], other: NDArray[np.int32]) -> bool:
     return modularity(graph, one) >= modularity(graph, other)
+
+
+def cluster_shares(
+    result: Result, config: Config, embedding: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Give, for embedded new samples, the share of affinity that each cluster has around them.
+
+    Examples
+    --------
+    >>> cluster_shares(result, config, embed(embedder, more)).argmax(axis=1)  # doctest: +SKIP
+    """
+    return cluster_affinities(
+        embedding,
+        result.embedding,
+        result.labels,
+        sigma2=result.sigma2,
+        n_neighbors=config.n_neighbors,
+    )

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("jule", "numpy", "scipy", "numba", "scikit-learn")
+PACKAGES = ("jule", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
 def write_record(path: Path, record: dict[str, Any]) -> None:

@@ -1,0 +1,344 @@
+"""A run folder: what a run leaves behind, and all that is needed to go on with it.
+
+config.json          settings, and which data they were used on
+state/               the newest states, while the run goes on
+history.json         one entry a period
+labels.csv           name, cluster, confidence: one row a sample
+labels_sf.npy        SF and ...
+labels_rc.npy        ... RC, of which labels.csv holds the better one
+embedding.npy        the final representation
+tree.npz             its merge tree
+network.safetensors  the network
+result.json          the numbers of the run; written last, so a run that has it is whole
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from jule.backward import Embedder, build_embedder, embed
+from jule.backward.networks import best_device, describe, rebuild, restore, state_of
+from jule.evaluation import accuracy, nmi
+from jule.forward import MergeTree
+from jule.images import fingerprint
+from jule.joint import Choice, Config, Result, finish, joint_learning
+from jule.joint.clustering import Progress
+from jule.joint.state import Period, load_state, save_state, write_whole
+
+FORMAT = "jule-run-1"
+STATES = "state"
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A finished run, read back."""
+
+    config: Config
+    names: list[str]
+    result: Result
+    history: tuple[Period, ...]
+    embedder: Embedder
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder that holds a run, finished or not.
+
+    Examples
+    --------
+    >>> Run(Path("faces")).path("labels.csv").name
+    'labels.csv'
+    """
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Give the place of one of the run's files."""
+        return self.folder / name
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all results are there."""
+        return self.path("result.json").exists()
+
+    def about(self) -> dict[str, Any]:
+        """Read config.json: settings, data and where it came from.
+
+        Examples
+        --------
+        >>> Run(Path("faces")).about()["source"]  # doctest: +SKIP
+        """
+        path = self.path("config.json")
+        if not path.exists():
+            raise FileNotFoundError(f"{self.folder} is not a run: it has no config.json")
+        try:
+            about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+        if about.get("format") != FORMAT:
+            raise ValueError(f"{path} is not of a run: its format is {about.get('format')!r}")
+        return about
+
+    def config(self) -> Config:
+        """Read the settings."""
+        return Config.from_json(self.about()["config"])
+
+
+def create_run(
+    folder: Path,
+    config: Config,
+    data: dict[str, Any],
+    *,
+    source: str = "",
+    overwrite: bool = False,
+) -> Run:
+    """Make the folder of a new run; an existing one is refused unless told to overwrite it.
+
+    `data` is the `fingerprint` of the samples, `source` where they can be read again.
+
+    Examples
+    --------
+    >>> create_run(Path("faces"), Config(n_clusters=20), fingerprint(images))  # doctest: +SKIP
+    """
+    run = Run(folder)
+    if folder.exists() and any(folder.iterdir()):
+        if not overwrite:
+            raise FileExistsError(
+                f"{folder} exists and is not empty: resume it (jule resume), choose another "
+                "folder, or replace it (--overwrite)"
+            )
+        run.about()  # never empty a folder that is not a run
+        shutil.rmtree(folder)
+    was_there = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _write_json(
+            run.path("config.json"),
+            {
+                "format": FORMAT,
+                "source": source,
+                "data": data,
+                "config": config.to_json(),
+            },
+        )
+    except OSError:
+        if not was_there:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return run
+
+
+def go(
+    run: Run,
+    samples: NDArray,
+    *,
+    names: Sequence[str] | None = None,
+    labels: NDArray | None = None,
+    device: str = "auto",
+    embedder: Embedder | None = None,
+    progress: Progress | None = None,
+) -> Finished:
+    """Start a run, or go on where it was left, and write all its results.
+
+    Examples
+    --------
+    >>> go(create_run(Path("faces"), config, fingerprint(images)), images)  # doctest: +SKIP
+    """
+    about, config = run.about(), run.config()
+    found = fingerprint(samples)
+    if found != about["data"]:
+        raise ValueError(
+            f"the data is not what {run.folder} was made with: {found['dtype']} {found['shape']} "
+            f"now, {about['data']['dtype']} {about['data']['shape']} then, or other values"
+        )
+    identity = {"config": config.to_json(), "data": about["data"]}
+    embedder = embedder or build_embedder(samples, max_side=config.max_side, seed=config.seed)
+    embedder.to(best_device(device))
+    run.path(STATES).mkdir(exist_ok=True)
+    state = load_state(run.path(STATES), identity)
+    for after in joint_learning(
+        samples, embedder, config, state=state, labels=labels, progress=progress
+    ):
+        state = after
+        with uninterrupted():
+            save_state(run.path(STATES), state, identity)
+    assert state is not None  # a run has one period at least
+    restore(embedder, state.network)
+    result = finish(embed(embedder, samples), state, config, progress)
+    finished = Finished(
+        config,
+        [str(number) for number in range(len(samples))] if names is None else list(names),
+        result,
+        state.history,
+        embedder,
+    )
+    with uninterrupted():
+        write_results(run, finished, labels)
+    shutil.rmtree(run.path(STATES), ignore_errors=True)  # nothing is left to go on with
+    return finished
+
+
+def write_results(run: Run, finished: Finished, labels: NDArray | None = None) -> None:
+    """Write every file of a finished run; result.json comes last.
+
+    Examples
+    --------
+    >>> write_results(run, finished)  # doctest: +SKIP
+    """
+    result = finished.result
+    _write_json(run.path("history.json"), [asdict(period) for period in finished.history])
+    write_labels(run.path("labels.csv"), finished.names, result.labels, result.confidence)
+    _write_array(run.path("labels_sf.npy"), result.labels_sf)
+    _write_array(run.path("labels_rc.npy"), result.labels_rc)
+    _write_array(run.path("embedding.npy"), result.embedding)
+    result.tree.save(run.path("tree.npz"))
+    metadata = {"format": FORMAT, "network": json.dumps(describe(finished.embedder))}
+    write_whole(run.path("network.safetensors"), save(state_of(finished.embedder), metadata))
+    summary: dict[str, Any] = {
+        "n_samples": len(result.labels),
+        "n_clusters": int(result.labels.max()) + 1,
+        "sizes": np.bincount(result.labels).tolist(),
+        "chosen": result.chosen,
+        "sigma2": result.sigma2,
+        "choice": None if result.choice is None else asdict(result.choice),
+        "seconds": sum(sum(period.seconds.values()) for period in finished.history),
+    }
+    if labels is not None:
+        found = {"labels": result.labels, "sf": result.labels_sf, "rc": result.labels_rc}
+        summary["scores"] = {
+            name: {"nmi": nmi(labels, which), "ac": accuracy(labels, which)}
+            for name, which in found.items()
+        }
+    _write_json(run.path("result.json"), summary)
+
+
+def read_results(run: Run, body: Any = None, device: str = "auto") -> Finished:
+    """Read a finished run back; `body` is the user's own network, if it was trained with one.
+
+    Examples
+    --------
+    >>> read_results(Run(Path("faces"))).result.labels  # doctest: +SKIP
+    """
+    config = run.config()
+    if not run.is_finished:
+        raise ValueError(f"{run.folder} is not finished: jule resume {run.folder}")
+    try:
+        summary = json.loads(run.path("result.json").read_text(encoding="utf-8"))
+        history = json.loads(run.path("history.json").read_text(encoding="utf-8"))
+        names, labels, confidence = read_labels(run.path("labels.csv"))
+        choice = summary["choice"]
+        result = Result(
+            labels=labels,
+            labels_sf=np.load(run.path("labels_sf.npy"), allow_pickle=False),
+            labels_rc=np.load(run.path("labels_rc.npy"), allow_pickle=False),
+            chosen=summary["chosen"],
+            confidence=confidence,
+            tree=MergeTree.load(run.path("tree.npz")),
+            embedding=np.load(run.path("embedding.npy"), allow_pickle=False),
+            sigma2=float(summary["sigma2"]),
+            choice=None if choice is None else _choice(choice),
+        )
+        embedder = _read_network(run.path("network.safetensors"), body)
+    except (KeyError, TypeError, EOFError, SafetensorError, json.JSONDecodeError) as error:
+        raise ValueError(f"{run.folder} is damaged: {error}") from error
+    embedder.to(best_device(device))
+    periods = tuple(Period(**period) for period in history)
+    return Finished(config, names, result, periods, embedder)
+
+
+def _choice(values: dict[str, Any]) -> Choice:
+    candidates = tuple((int(k), float(gap)) for k, gap in values["candidates"])
+    return Choice(int(values["k"]), float(values["sureness"]), candidates)
+
+
+def _read_network(path: Path, body: Any) -> Embedder:
+    with safe_open(path, framework="np") as file:
+        about = json.loads((file.metadata() or {})["network"])
+        numbers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    embedder = rebuild(about, body)
+    restore(embedder, numbers)
+    return embedder
+
+
+def write_labels(
+    path: Path,
+    names: Sequence[str],
+    labels: NDArray[np.integer],
+    confidence: NDArray[np.floating],
+) -> None:
+    """Write one row a sample: name, cluster, confidence.
+
+    Examples
+    --------
+    >>> write_labels(Path("labels.csv"), ["a"], np.array([0]), np.ones(1))  # doctest: +SKIP
+    """
+    text = io.StringIO(newline="")
+    rows = csv.writer(text)
+    rows.writerow(["name", "cluster", "confidence"])
+    for name, cluster, sure in zip(names, labels.tolist(), confidence.tolist(), strict=True):
+        rows.writerow([name, cluster, f"{sure:.4f}"])
+    write_whole(path, text.getvalue().encode("utf-8", "surrogateescape"))
+
+
+def read_labels(path: Path) -> tuple[list[str], NDArray[np.int32], NDArray[np.float64]]:
+    """Read what `write_labels` wrote.
+
+    Examples
+    --------
+    >>> read_labels(Path("labels.csv"))  # doctest: +SKIP
+    """
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return (
+        [row["name"] for row in rows],
+        np.array([int(row["cluster"]) for row in rows], np.int32),
+        np.array([float(row["confidence"]) for row in rows]),
+    )
+
+
+def _write_json(path: Path, value: Any) -> None:
+    write_whole(path, (json.dumps(value, indent=2) + "\n").encode())
+
+
+def _write_array(path: Path, array: NDArray) -> None:
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    write_whole(path, content.getvalue())
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C wait until the writing in hand is done.
+
+    Examples
+    --------
+    >>> with uninterrupted():
+    ...     pass
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears signals
+        return
+    heard: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard and callable(before):
+            before(*heard[0])
