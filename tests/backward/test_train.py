@@ -202,9 +202,7 @@ def test_an_exploding_rate_says_what_to_try():
     samples, labels = vectors()
     embedder, settings = build_embedder(samples), Training(learning_rate=1e30)
     with pytest.raises(TrainingFailedError, match=r"at step 10[1-9]: try a learning rate below"):
-        train(
-            build_embedder(samples), samples, labels, n_steps=9, first_step=100, settings=settings
-        )
+        train(embedder, samples, labels, n_steps=9, first_step=100, settings=settings)
 
 
 def test_samples_that_are_not_numbers_are_found_out():

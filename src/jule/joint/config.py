@@ -64,8 +64,8 @@ class Config:
         for problem in _problems(self):
             raise ValueError(problem)
 
-    def training(self, warp: float = 0.0) -> Training:
-        """Give the part that `jule.backward.train` needs, with the strength of augmentation.
+    def training(self, warp: bool = False) -> Training:
+        """Give the part that `jule.backward.train` needs, and whether images are warped.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class Config:
         0.3
         """
         names = {field.name for field in fields(Training)} - {"warp"}
-        return Training(warp=warp, **{name: getattr(self, name) for name in names})
+        return Training(warp=float(warp), **{name: getattr(self, name) for name in names})
 
     def steps_a_period(self, n_samples: int) -> int:
         """Count the batches of a period: epochs, but enough for few images, not too many for many.

@@ -14,11 +14,11 @@ from jule.backward import Embedder, embed, train
 from jule.backward.networks import restore, state_of
 from jule.backward.train import refuse_collapsed
 from jule.evaluation import accuracy, nmi
-from jule.forward import prepare
+from jule.forward import MergeTree, prepare
 from jule.joint.clustering import Progress, View, cut, first_clusters, merge_tree, target, view
 from jule.joint.config import Config
 from jule.joint.state import Period, State
-from jule.joint.warp import warp_strength
+from jule.joint.warp import warps_keep_clusters
 
 
 def joint_learning(
@@ -77,8 +77,11 @@ def begin(samples: NDArray, config: Config, progress: Progress | None = None) ->
     0
     """
     seen = view(prepare(samples, config.preparation), config, progress)
-    warp = warp_strength(samples, seen.neighbors, config) if config.augment else 0.0
-    return _with_first_clusters(State(warp=warp), seen, config)
+    state, tree = _with_first_clusters(State(), seen, config)
+    if not config.augment:
+        return state
+    raw = cut(tree, target(tree, config), config)
+    return replace(state, warp=warps_keep_clusters(samples, seen, raw, config))
 
 
 def begin_again(
@@ -94,17 +97,17 @@ def begin_again(
     1
     """
     following = replace(state, round=state.round + 1, number=0, ended=False)
-    return _with_first_clusters(following, view(embedding, config, progress), config)
+    return _with_first_clusters(following, view(embedding, config, progress), config)[0]
 
 
-def _with_first_clusters(state: State, seen: View, config: Config) -> State:
+def _with_first_clusters(state: State, seen: View, config: Config) -> tuple[State, MergeTree]:
     clusters = first_clusters(seen, config)
     tree = merge_tree(seen, clusters, config)
     k = target(tree, config)
     if tree.n_first < k:  # more clusters are wanted than there are first ones
         clusters = tree.cut(k)
     eta = config.eta or _even_rate(max(tree.n_first, k), k, config.n_periods)
-    return replace(state, labels=clusters, eta=eta)
+    return replace(state, labels=clusters, eta=eta), tree
 
 
 def _even_rate(n_first: int, k: int, n_periods: int) -> float:

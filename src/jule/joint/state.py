@@ -75,7 +75,7 @@ class State:
     eta
         The unrolling rate of this round.
     warp
-        The strength of augmentation.
+        Whether training images are warped.
     labels
         (n,) int32 clusters, 0, 1, ... without a gap.
     ended
@@ -91,7 +91,7 @@ class State:
     round: int = 0
     number: int = 0
     eta: float = 0.0
-    warp: float = 0.0
+    warp: bool = False
     labels: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     ended: bool = False
     step: int = 0
