@@ -23,7 +23,7 @@ from jule.forward import MergeTree
 from jule.forward.prepare import refuse_all_identical
 from jule.images import check_labels, fingerprint
 from jule.images.arrays import refuse_other_sizes
-from jule.joint import Choice, Config, Period, finish, joint_learning, preset
+from jule.joint import Choice, Config, Period, Result, finish, joint_learning, preset
 from jule.joint.clustering import Progress, cut
 from jule.joint.config import Preset
 from jule.joint.finish import cluster_shares
@@ -80,6 +80,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The suggested number of clusters and how sure it is; None where K was given.
     n_clusters_
         How many clusters `labels_` has.
+    result_
+        All of the above that is not the network, as one `jule.joint.Result`.
 
     Examples
     --------
@@ -100,6 +102,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     history_: tuple[Period, ...]
     choice_: Choice | None
     n_clusters_: int
+    result_: Result
 
     def __init__(
         self,
@@ -200,7 +203,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(2**31))
 
     def _take(self, finished: Finished) -> None:
-        result = finished.result
+        self.result_ = result = finished.result
         self.labels_, self.labels_sf_, self.labels_rc_ = (
             result.labels,
             result.labels_sf,

@@ -37,8 +37,13 @@ SIZES = [(1, 1), (1, 28), (3, 3), (8, 8), (12, 12), (13, 17), (28, 5), (55, 55),
 
 
 @pytest.fixture(autouse=True)
-def same_weights_every_time():
+def calm():
+    """The same weights every time, and one thread: more only get in each other's way here."""
     torch.manual_seed(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def random_images(*shape, seed=0):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from jule.cli.errors import friendly
 
@@ -10,19 +14,24 @@ DIGITS = "scikit-learn's 1,797 handwritten digits, 8x8 pixels"
 
 
 @friendly
-def demo() -> None:
-    """Cluster real handwritten digits and compare with K-means.
+def demo(
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Keep the run in this folder.")
+    ] = None,
+) -> None:
+    """Cluster real handwritten digits, beside K-means and raw graph degree linkage.
 
     Labels are used to score the clusters, never to find them.
 
     Example: jule demo
     """
-    import numpy as np
     from rich.console import Console
     from rich.table import Table
     from sklearn.cluster import KMeans
 
     from jule.cli.progress import progress_bars
+    from jule.cli.show import show_clusters
+    from jule.estimator import JULE
     from jule.evaluation import accuracy, nmi
     from jule.forward import agglomerate, default_min_cluster_size, prepare
     from jule.images import load_dataset
@@ -36,27 +45,25 @@ def demo() -> None:
         agglomerate(vectors[:100]).cut(2, min_cluster_size=2)
     with progress_bars("digits") as show:
         start = time.perf_counter()
-        tree = agglomerate(vectors, progress=show)
-        labels = tree.cut(k, default_min_cluster_size(len(data), k))
-        linkage_seconds = time.perf_counter() - start
+        model = JULE(n_clusters=k, progress=show).fit(data.images)
+        joint_seconds = time.perf_counter() - start
     start = time.perf_counter()
-    rival = KMeans(k, n_init=10, random_state=0).fit_predict(vectors)
+    linkage = agglomerate(vectors).cut(k, default_min_cluster_size(len(data), k))
+    linkage_seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    kmeans = KMeans(k, n_init=10, random_state=0).fit_predict(vectors)
     kmeans_seconds = time.perf_counter() - start
 
+    show_clusters(console, model.result_, data.labels)
     table = Table("method", "NMI", "AC", "seconds")
     for name, found, taken in (
-        ("graph degree linkage", labels, linkage_seconds),
-        ("K-means, best of 10", rival, kmeans_seconds),
+        ("joint learning", model.labels_, joint_seconds),
+        ("graph degree linkage on pixels", linkage, linkage_seconds),
+        ("K-means on pixels, best of 10", kmeans, kmeans_seconds),
     ):
         scores = f"{nmi(data.labels, found):.3f}", f"{accuracy(data.labels, found):.3f}"
         table.add_row(name, *scores, f"{taken:.2f}")
     console.print(table)
-    console.print(f"{tree.n_first} first clusters were merged; what each of the {k} holds:")
-    holds = Table("cluster", "images", "digits in it")
-    for cluster in range(k):
-        digits, counts = np.unique(data.labels[labels == cluster], return_counts=True)
-        order = np.argsort(-counts)
-        shown = ", ".join(f"{counts[i]} x {digits[i]}" for i in order[:4])
-        more = ", ..." if len(order) > 4 else ""
-        holds.add_row(str(cluster), str(counts.sum()), shown + more)
-    console.print(holds)
+    if out is not None:
+        model.save(out)
+        console.print(f"The network, labels and tree are in {out}", markup=False, highlight=False)

@@ -26,12 +26,16 @@ def show_clusters(console: Console, result: Result, labels: NDArray | None = Non
             f"{result.choice.k} clusters are suggested (sureness {result.choice.sureness:.2f}); "
             f"next best: {others}"
         )
-    holds = Table("cluster", "images", "confidence", *(["classes in it"] if _some(labels) else []))
+    holds = Table("cluster", "images", "confidence")
+    if labels is not None:
+        holds.add_column("classes in it")
     sizes = np.bincount(result.labels)
     for cluster in range(min(len(sizes), MOST_ROWS)):
         inside = result.labels == cluster
         row = [str(cluster), f"{sizes[cluster]:,}", f"{result.confidence[inside].mean():.2f}"]
-        holds.add_row(*row, *([contents(labels[inside])] if labels is not None else []))
+        if labels is not None:
+            row.append(contents(labels[inside]))
+        holds.add_row(*row)
     console.print(holds)
     if len(sizes) > MOST_ROWS:
         console.print(f"... and {len(sizes) - MOST_ROWS} more")
@@ -42,13 +46,9 @@ def show_clusters(console: Console, result: Result, labels: NDArray | None = Non
                 f"{name}: NMI {nmi(labels, which):.3f} AC {accuracy(labels, which):.3f}"
                 for name, which in found.items()
             )
-            + f"; labels.csv holds {result.chosen.upper()}",
+            + f"; {result.chosen.upper()} was chosen, without the labels",
             highlight=False,
         )
-
-
-def _some(labels: NDArray | None) -> bool:
-    return labels is not None
 
 
 def contents(labels: NDArray) -> str:
