@@ -255,8 +255,10 @@ def read_results(run: Run, body: Any = None, device: str = "auto") -> Finished:
             choice=None if choice is None else _choice(choice),
         )
         embedder = _read_network(run.path("network.safetensors"), body)
-    except (KeyError, TypeError, EOFError, SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"{run.folder} is damaged: {error}") from error
+        if not len(labels) == len(result.embedding) == result.tree.n_samples:
+            raise ValueError("its files are of different lengths")
+    except (KeyError, TypeError, ValueError, EOFError, SafetensorError) as error:
+        raise ValueError(f"{run.folder} cannot be read: {error}") from error
     embedder.to(best_device(device))
     periods = tuple(Period(**period) for period in history)
     return Finished(config, names, result, periods, embedder)

@@ -1,5 +1,6 @@
 """Training and embedding: what falls, what repeats itself, what fails with a hint."""
 
+from dataclasses import fields, replace
 from importlib import import_module
 
 import numpy as np
@@ -124,6 +125,40 @@ def test_progress_of_training_ends_at_one():
     shares = []
     train(build_embedder(samples), samples, labels, n_steps=4, progress=shares.append)
     assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+# Settings
+
+
+CHANGES = {
+    "learning_rate": 0.01,
+    "momentum": 0.5,
+    "weight_decay": 0.1,
+    "decay": 1.0,
+    "decay_power": 0.1,
+    "gamma": 2.0,
+    "margin": 0.5,
+    "negatives": "nearest",
+    "n_negatives": 2,
+    "batches": "random",
+    "batch_size": 12,
+    "per_cluster": 2,
+    "warp": 0.5,
+}
+
+
+def weights_after(settings):
+    samples, labels = patterns()
+    embedder = build_embedder(samples)
+    train(embedder, samples, labels, n_steps=3, first_step=1000, settings=settings)
+    return state_of(embedder)["body.top.weight"]
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Training)])
+def test_every_setting_matters(name):
+    plain = Training(batch_size=16, n_negatives=5)
+    changed = replace(plain, **{name: CHANGES[name]})
+    assert not np.array_equal(weights_after(changed), weights_after(plain))
 
 
 # Learning rates

@@ -235,7 +235,7 @@ def as_images(samples: NDArray) -> Tensor:
     >>> as_images(np.zeros((2, 5, 4, 3), np.uint8)).shape
     torch.Size([2, 3, 5, 4])
     """
-    x = torch.from_numpy(np.ascontiguousarray(samples)).to(torch.float32)
+    x = torch.from_numpy(np.array(samples, np.float32, order="C"))
     if x.ndim == 3:
         return x[:, None]
     # The channels already lie last in memory, which is the order that convolutions want.

@@ -59,6 +59,11 @@ def choose_n_clusters(tree: MergeTree, most: int = MOST_CLUSTERS) -> Choice:
 
 def _relative_gaps(ending: NDArray[np.float64]) -> NDArray[np.float64]:
     """Give b_{k+1} / b_k for k = 2, 3, ...; `ending` holds b_2, b_3, ..."""
-    floor = max(1e-3 * float(np.median(ending)), np.finfo(float).tiny)  # where affinity ends
-    ending = np.maximum(ending, floor)
-    return ending[1:] / ending[:-1] if len(ending) > 1 else np.ones(1)
+    if len(ending) < 2:
+        return np.ones(1)
+    known = ending[np.isfinite(ending) & (ending > 0)]
+    least, largest = (known.min(), known.max()) if len(known) else (1.0, 1.0)
+    # Joining without any affinity is far worse than any merge; inside first clusters, as the best.
+    ending = np.clip(ending, 1e-3 * least, largest)
+    gaps: NDArray[np.float64] = ending[1:] / ending[:-1]
+    return gaps

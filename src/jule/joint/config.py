@@ -137,8 +137,8 @@ def _problems(config: Config) -> list[str]:
     """List what is wrong with the settings, in words for the user."""
     problems = []
     k = config.n_clusters
-    if k is not None and k < 2:
-        problems.append(f"n_clusters must be 2 or more, got {k}: one cluster holds everything")
+    if k is not None and k < 1:
+        problems.append(f"n_clusters must be 1 or more, or None, got {k}")
     for name in ("rounds", "n_neighbors", "n_near", "n_periods", "n_negatives", "per_cluster"):
         if getattr(config, name) < 1:
             problems.append(f"{name} must be 1 or more, got {getattr(config, name)}")

@@ -1,0 +1,172 @@
+"""JULE as scikit-learn knows estimators."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+from jule import JULE
+from jule.evaluation import nmi
+from jule.images import load_dataset
+
+QUICK = {"least_images": 800, "epochs": 1.0, "n_periods": 2}
+
+
+def model(k=5, **options):
+    return JULE(k, rounds=1, settings=QUICK, **options)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_dataset("digits")
+    few = data.labels < 5
+    return data.images[few], data.labels[few]
+
+
+@pytest.fixture(scope="module")
+def fitted(digits):
+    return model().fit(digits[0][:300], digits[1][:300])
+
+
+@parametrize_with_checks([JULE(3, rounds=1, settings={**QUICK, "least_images": 300})])
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+def test_all_attributes_are_there(fitted):
+    assert fitted.labels_.shape == (300,)
+    assert {len(np.unique(fitted.labels_sf_)), len(np.unique(fitted.labels_rc_))} == {5}
+    assert fitted.embedding_.shape == (300, 160)
+    assert fitted.tree_.n_clusters == 1
+    assert fitted.confidence_.shape == (300,)
+    assert fitted.n_clusters_ == 5
+    assert fitted.choice_ is None
+    assert fitted.history_[0].nmi is not None
+
+
+def test_labels_are_not_needed(digits):
+    assert model().fit(digits[0][:100]).history_[0].nmi is None
+
+
+def test_new_images_find_their_clusters(digits, fitted):
+    new, labels = digits[0][300:], digits[1][300:]
+    found = fitted.predict(new)
+    assert nmi(labels, found) > nmi(digits[1][:300], fitted.labels_) - 0.2
+    shares = fitted.predict_proba(new)
+    assert shares.shape == (len(new), 5)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    np.testing.assert_array_equal(shares.argmax(axis=1), found)
+    np.testing.assert_allclose(np.linalg.norm(fitted.transform(new), axis=1), 1, atol=1e-5)
+
+
+def test_images_that_were_clustered_are_predicted_as_labelled(digits, fitted):
+    same = fitted.predict(digits[0][:300]) == fitted.labels_
+    assert same.mean() > 0.97
+
+
+def test_another_number_of_clusters_needs_no_training(fitted):
+    for k in (1, 2, 7, 300):
+        assert len(np.unique(fitted.recut(k))) == k
+    with pytest.raises(ValueError, match="between 1 and 300"):
+        fitted.recut(301)
+
+
+def test_saved_and_loaded_it_predicts_the_same(digits, fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = JULE.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.labels_, fitted.labels_)
+    np.testing.assert_array_equal(again.predict(digits[0]), fitted.predict(digits[0]))
+    np.testing.assert_array_equal(again.recut(3), fitted.recut(3))
+    assert again.history_ == fitted.history_
+    assert again.get_params()["n_clusters"] == 5
+    with pytest.raises(FileExistsError):
+        fitted.save(tmp_path / "model")
+    fitted.save(tmp_path / "model", overwrite=True)
+
+
+def test_clones_and_parameters():
+    original = model(7, augment=False)
+    twin = clone(original)
+    assert twin.get_params() == original.get_params()
+    assert twin.set_params(n_clusters=3).n_clusters == 3
+
+
+def test_in_a_pipeline():
+    rng = np.random.default_rng(0)
+    vectors = np.concatenate([rng.normal(c, 0.2, (40, 4)) for c in (-2, 0, 2)])
+    pipeline = make_pipeline(StandardScaler(), model(3, preparation="none"))
+    assert nmi(np.repeat(range(3), 40), pipeline.fit_predict(vectors)) > 0.8
+    assert pipeline.predict(vectors[:4]).shape == (4,)
+
+
+def test_a_network_of_the_users_own_is_trained_and_left_as_it_was(digits, tmp_path):
+    own = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.BatchNorm1d(20), nn.Tanh())
+    before = own[1].weight.detach().clone()
+    fitted = model(network=own).fit(digits[0][:100])
+    assert fitted.embedding_.shape == (100, 20)
+    assert torch.equal(own[1].weight, before)
+    assert not torch.equal(fitted.network_.body[1].weight, before)
+    fitted.save(tmp_path / "own")
+    with pytest.raises(ValueError, match="of yours"):
+        JULE.load(tmp_path / "own")
+    again = JULE.load(tmp_path / "own", network=own)
+    np.testing.assert_array_equal(again.predict(digits[0]), fitted.predict(digits[0]))
+
+
+def test_floats_and_colour_work(digits):
+    colour = np.stack([digits[0][:100] / 255.0] * 3, axis=-1)
+    assert len(np.unique(model().fit_predict(colour))) == 5
+
+
+def test_k_is_chosen_where_nobody_says(digits):
+    fitted = model(None).fit(digits[0][:200])
+    assert fitted.n_clusters_ >= 2
+    assert 0 <= fitted.choice_.sureness <= 1
+    assert fitted.choice_.candidates[0][0] == fitted.choice_.k
+
+
+@pytest.mark.parametrize(
+    ("samples", "options", "message"),
+    [
+        (np.ones((3, 4, 4)).cumsum(axis=0), {"k": 5}, "5 clusters cannot be made of n_samples=3"),
+        (np.zeros((9, 4, 4), np.uint8), {"k": 3}, "all 9 samples are identical"),
+        (np.ones((9, 4, 4)).cumsum(axis=0), {"k": 0}, "n_clusters must be 1 or more"),
+        (np.zeros((1, 4, 4), np.uint8), {"k": 2}, "minimum of 2 is required"),
+        ([np.zeros((4, 4)), np.ones((4, 5))], {"k": 2}, "image 1 has shape .4, 5."),
+        (np.full((4, 3, 3), np.nan), {"k": 2}, "NaN"),
+        (np.eye(4), {"k": 2.5}, "n_clusters must be a whole number"),
+        (np.eye(4), {"k": 2, "preset": "fast"}, "unknown preset"),
+    ],
+)
+def test_bad_input_is_refused_in_words(samples, options, message):
+    with pytest.raises(ValueError, match=message):
+        model(**options).fit(samples)
+
+
+def test_one_cluster_holds_everything(digits):
+    fitted = model(1).fit(digits[0][:60])
+    assert not fitted.labels_.any()
+    assert not fitted.predict(digits[0][:5]).any()
+
+
+def test_labels_of_another_length_are_refused(digits):
+    with pytest.raises(ValueError, match="10 samples need as many labels"):
+        model().fit(digits[0][:10], digits[1][:9])
+
+
+def test_images_of_another_size_are_refused_later(fitted):
+    with pytest.raises(ValueError, match=r"fitted on samples of shape \(8, 8\)"):
+        fitted.predict(np.zeros((2, 8, 9)))
+
+
+def test_unfitted_it_says_so(digits):
+    for method in ("predict", "transform", "predict_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(model(), method)(digits[0])
+    with pytest.raises(NotFittedError):
+        model().recut(3)
