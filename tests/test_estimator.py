@@ -112,7 +112,7 @@ def test_a_network_of_the_users_own_is_trained_and_left_as_it_was(digits, tmp_pa
     assert torch.equal(own[1].weight, before)
     assert not torch.equal(fitted.network_.body[1].weight, before)
     fitted.save(tmp_path / "own")
-    with pytest.raises(ValueError, match="of yours"):
+    with pytest.raises(ValueError, match="one of yours"):
         JULE.load(tmp_path / "own")
     again = JULE.load(tmp_path / "own", network=own)
     np.testing.assert_array_equal(again.predict(digits[0]), fitted.predict(digits[0]))

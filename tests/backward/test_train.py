@@ -202,7 +202,7 @@ def test_the_same_seed_gives_the_same_network_to_the_last_bit(seed, warp, thread
     for everywhere in (1, 2):
         torch.manual_seed(everywhere)
         embedder = build_embedder(samples)
-        losses = train(embedder, samples, labels, n_steps=6, settings=settings, seed=seed)
+        losses = train(embedder, samples, labels, n_steps=3, settings=settings, seed=seed)
         runs.append((losses, state_of(embedder), embed(embedder, samples)))
     assert runs[0][0] == runs[1][0]
     assert_equal_states(runs[0][1], runs[1][1])
@@ -339,3 +339,17 @@ def test_images_on_disk_become_float_a_piece_at_a_time(tmp_path, pieces, monkeyp
     in_memory = build_embedder(images)
     assert losses == train(in_memory, images, labels, n_steps=3, settings=Training(batch_size=8))
     np.testing.assert_array_equal(found, embed(in_memory, images))
+
+
+@pytest.mark.parametrize("batches", ["clusters", "random"])
+def test_a_sample_left_alone_at_the_end_of_an_epoch_stops_nothing(batches):
+    vectors = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
+    labels = np.array([0] * 8 + [1])
+    settings = Training(batches=batches, batch_size=8)
+    assert len(train(build_embedder(vectors), vectors, labels, n_steps=10, settings=settings)) == 10
+
+
+def test_one_sample_cannot_be_trained_on():
+    vectors = np.zeros((1, 3), np.float32)
+    with pytest.raises(ValueError, match="2 samples at least"):
+        train(build_embedder(vectors), vectors, np.zeros(1, int), n_steps=1)

@@ -115,6 +115,7 @@ class MLP(nn.Module):
             nn.ReLU(inplace=True),
         )
         self.top = nn.Linear(hidden, outputs)
+        self.widths = [outputs, hidden]
         _start_small(self)
 
     def layers(self, x: Tensor) -> list[Tensor]:
@@ -296,17 +297,19 @@ def channel_moments(samples: NDArray) -> tuple[NDArray[np.float32], NDArray[np.f
     if samples.ndim == 3:
         samples = samples[..., None]
     channels = samples.shape[-1]
+    # Sums of differences from any one pixel: a constant channel has exactly none.
+    pixel = samples[0].reshape(-1, channels)[0].astype(np.float64)
     total, squares, count = np.zeros(channels), np.zeros(channels), 0
-    rows = max(1, 2**22 // max(1, samples[0].size))  # at most 32 MiB of float64 at once
+    rows = max(1, 2**22 // samples[0].size)  # 32 MiB of float64 in a block
     for start in range(0, len(samples), rows):
-        block = samples[start : start + rows].reshape(-1, channels).astype(np.float64)
+        block = samples[start : start + rows].reshape(-1, channels) - pixel
         total += block.sum(axis=0)
         squares += np.einsum("ij,ij->j", block, block)
         count += len(block)
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
-    std[std < 1e-7 * np.maximum(np.abs(mean), 1.0)] = 1.0
-    return mean.astype(np.float32), std.astype(np.float32)
+    std[std == 0] = 1.0
+    return (mean + pixel).astype(np.float32), std.astype(np.float32)
 
 
 def describe(embedder: Embedder) -> dict[str, Any]:
@@ -317,11 +320,12 @@ def describe(embedder: Embedder) -> dict[str, Any]:
     >>> describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))["body"]
     'ConvNet'
     """
-    return {
-        "body": type(embedder.body).__name__,
-        "size": embedder.size,
-        "channels": len(embedder.mean),
-    }
+    about = {"size": embedder.size, "channels": len(embedder.mean)}
+    if isinstance(embedder.body, MLP):
+        return about | {"body": "MLP", "widths": embedder.body.widths}
+    if isinstance(embedder.body, ConvNet):
+        return about | {"body": "ConvNet", "widths": [embedder.body.top.out_features]}
+    return about | {"body": f"{type(embedder.body).__name__}, not of jule"}
 
 
 def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder:
@@ -335,12 +339,16 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
     """
     size = None if about["size"] is None else (int(about["size"][0]), int(about["size"][1]))
     channels = int(about["channels"])
-    if body is None and about["body"] not in ("ConvNet", "MLP"):
+    if body is None and "widths" not in about:
         raise ValueError(
-            f"this network is a {about['body']!r} of yours: give an instance of it to load it"
+            f"this network is one of yours ({about['body']}): give an instance of it to load it"
         )
     if body is None:
-        body = MLP(channels) if size is None else ConvNet(*size, channels=channels)
+        with torch.random.fork_rng(devices=[]):
+            if size is None:
+                body = MLP(channels, *about["widths"])
+            else:
+                body = ConvNet(*size, channels, *about["widths"])
     return Embedder(body, torch.zeros(channels), torch.ones(channels), size)
 
 
@@ -381,7 +389,11 @@ def restore(embedder: Embedder, state: Mapping[str, NDArray]) -> None:
     >>> embedder = Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))
     >>> restore(embedder, state_of(embedder))
     """
-    try:
-        embedder.load_state_dict({name: torch.from_numpy(x) for name, x in state.items()})
-    except RuntimeError as error:
-        raise ValueError(f"these weights belong to another network: {error}") from None
+    shapes = {name: tuple(x.shape) for name, x in embedder.state_dict().items()}
+    given = {name: x.shape for name, x in state.items()}
+    wrong = sorted(name for name, _ in shapes.items() ^ given.items())
+    if wrong:
+        raise ValueError(
+            f"these weights belong to another network: it differs in {', '.join(wrong[:5])}"
+        )
+    embedder.load_state_dict({name: torch.from_numpy(x) for name, x in state.items()})

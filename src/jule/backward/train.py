@@ -138,11 +138,14 @@ def train(
 def _batches(
     settings: Training, labels: NDArray[np.integer], rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    # A batch of one sample has no statistics for batch norm, and nothing to compare with.
-    size = max(2, min(settings.batch_size, len(labels)))
+    if len(labels) < 2:
+        raise ValueError(f"training needs 2 samples at least, got {len(labels)}")
     if settings.batches == "clusters":
-        return cluster_batches(labels, size, settings.per_cluster, rng)
-    return random_batches(len(labels), size, rng)
+        dealt = cluster_batches(labels, settings.batch_size, settings.per_cluster, rng)
+    else:
+        dealt = random_batches(len(labels), settings.batch_size, rng)
+    # A sample alone has no statistics for batch norm, and nothing to be compared with.
+    return (batch for batch in dealt if len(batch) > 1)
 
 
 @torch.no_grad()

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jule.paper import raw_gdl
-from jule.paper.numbers import AC_GDL, FIRST_CLUSTERS
+import numpy as np
+
+from jule.paper import joint, raw_gdl
+from jule.paper.numbers import AC_GDL, FIRST_CLUSTERS, OURS_RC, OURS_SF, Score
 from jule.paper.records import read_record
 
 ASKED = re.compile(r"(<!-- results: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -96,6 +99,47 @@ def _raw_gdl(results: Path) -> str:
     return markdown(header, rows)
 
 
+def _joint_records(results: Path, which: str, dataset: str) -> list[dict[str, Any]]:
+    paths = sorted((results / joint.FOLDER / which).glob(f"{dataset}-*.json"))
+    return [read_record(path) for path in paths]
+
+
+def _mean_and_spread(records: list[dict[str, Any]], which: str) -> str:
+    """Give mean and standard deviation of NMI and AC over the seeds."""
+    parts = []
+    for score in ("nmi", "ac"):
+        values = np.array([record["scores"][which][score] for record in records])
+        parts.append(f"{values.mean():.3f} ± {values.std():.3f}")
+    return " / ".join(parts)
+
+
+def _joint(results: Path, which: str) -> str:
+    def paper(score: Score) -> str:
+        return f"{score.nmi:.3f} / {score.ac:.3f}"
+
+    rows = []
+    for name in joint.DATASETS:
+        records = _joint_records(results, which, name)
+        if not records:
+            continue
+        seconds = np.mean([record["seconds of the periods"] for record in records])
+        rows.append(
+            [
+                DISPLAY[name],
+                paper(OURS_SF[name]),
+                _mean_and_spread(records, "sf"),
+                paper(OURS_RC[name]),
+                _mean_and_spread(records, "rc"),
+                _mean_and_spread(records, "labels"),
+                f"{records[0]['images trained on']:,}",
+                f"{seconds:.0f}",
+                f"{len(records)}",
+            ]
+        )
+    header = ["NMI / AC", "paper's SF", "SF", "paper's RC", "RC", "`labels_`"]
+    return markdown([*header, "images trained on", "seconds", "seeds"], rows)
+
+
 def _measured(results: Path, name: str) -> dict[str, Any]:
     found: dict[str, Any] = read_record(results / "benchmarks" / f"{name}.json")["measured"]
     return found
@@ -157,6 +201,8 @@ def _growth(results: Path) -> str:
 
 TABLES: dict[str, Callable[[Path], str]] = {
     "raw-gdl": _raw_gdl,
+    "joint default": partial(_joint, which="default"),
+    "joint paper": partial(_joint, which="paper"),
     "neighbors": _neighbors,
     "linkage": _linkage,
     "approximate": _approximate,
