@@ -17,13 +17,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from jule.backward import Embedder, build_embedder, embed
+from jule.backward import Embedder, embed
 from jule.backward.networks import best_device
 from jule.forward import MergeTree
 from jule.forward.prepare import refuse_all_identical
 from jule.images import check_labels, fingerprint
 from jule.images.arrays import refuse_other_sizes
-from jule.joint import Choice, Config, Period, Result, finish, joint_learning, preset
+from jule.joint import (
+    Choice,
+    Config,
+    Period,
+    Result,
+    finish,
+    first_network,
+    joint_learning,
+    preset,
+)
 from jule.joint.clustering import Progress, cut
 from jule.joint.config import Preset
 from jule.joint.finish import cluster_shares
@@ -149,12 +158,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
         config = self._config(len(samples))
-        embedder = build_embedder(
-            samples,
-            body=None if self.network is None else copy.deepcopy(self.network),
-            max_side=config.max_side,
-            seed=config.seed,
-        ).to(best_device(self.device))
+        own = None if self.network is None else copy.deepcopy(self.network)
+        embedder = first_network(samples, config, own).to(best_device(self.device))
         periods = joint_learning(samples, embedder, config, labels=labels, progress=self.progress)
         state = deque(periods, maxlen=1).pop()
         result = finish(embed(embedder, samples), state, config, self.progress)

@@ -32,12 +32,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from jule.backward import Embedder, build_embedder, embed
+from jule.backward import Embedder, embed
 from jule.backward.networks import best_device, describe, rebuild, restore, state_of
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree
 from jule.images import fingerprint
-from jule.joint import Choice, Config, Result, finish, joint_learning
+from jule.joint import Choice, Config, Result, finish, first_network, joint_learning
 from jule.joint.clustering import Progress
 from jule.joint.state import Period, load_state, save_state, write_whole
 
@@ -168,7 +168,7 @@ def go(
             f"now, {about['data']['dtype']} {about['data']['shape']} then, or other values"
         )
     identity = {"config": config.to_json(), "data": about["data"]}
-    embedder = embedder or build_embedder(samples, max_side=config.max_side, seed=config.seed)
+    embedder = embedder or first_network(samples, config)
     embedder.to(best_device(device))
     run.path(STATES).mkdir(exist_ok=True)
     state = load_state(run.path(STATES), identity)

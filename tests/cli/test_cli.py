@@ -22,16 +22,21 @@ def jule(*arguments, cwd=None, **environment):
     )
 
 
-def test_demo_shows_clusters_beside_k_means():
-    done = jule("demo")
+def test_demo_shows_clusters_beside_k_means(tmp_path):
+    done = jule("demo", "--out", "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "graph degree linkage" in done.stdout
-    assert "K-means" in done.stdout
+    for method in ("joint learning", "graph degree linkage", "K-means"):
+        assert method in done.stdout
+    assert (tmp_path / "run" / "labels.csv").exists()
 
 
 def test_help_has_examples():
     assert "reproduce" in jule("--help").stdout
     assert "Example: jule demo" in jule("demo", "--help").stdout
+    assert "Example: jule cluster" in jule("cluster", "--help").stdout
+    assert "Example: jule resume" in jule("resume", "--help").stdout
+    assert "Example: jule predict" in jule("predict", "--help").stdout
+    assert "Example: jule cut" in jule("cut", "--help").stdout
     assert "--datasets usps,mnist-test" in jule("reproduce", "raw-gdl", "--help").stdout
 
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from jule.backward import build_embedder, embed
+from jule.backward import embed
 from jule.evaluation import nmi
 from jule.images import load_dataset
-from jule.joint import Config, finish, joint_learning
+from jule.joint import Config, finish, first_network, joint_learning
 from jule.joint.loop import begin
 
 QUICK = Config(n_clusters=10, n_periods=3, rounds=1, least_images=1500, epochs=1.0)
@@ -23,7 +23,7 @@ def digits():
 
 
 def run(images, config, **options):
-    embedder = build_embedder(images, max_side=config.max_side, seed=config.seed)
+    embedder = first_network(images, config)
     states = list(joint_learning(images, embedder, config, **options))
     return embedder, states
 
@@ -82,14 +82,14 @@ def test_labels_for_evaluation_change_nothing(digits, quick):
 
 @pytest.mark.parametrize("done", [1, 2])
 def test_going_on_from_any_period_ends_the_same(digits, quick, done):
-    fresh = build_embedder(digits[0], max_side=QUICK.max_side, seed=QUICK.seed)
+    fresh = first_network(digits[0], QUICK)
     rest = list(joint_learning(digits[0], fresh, QUICK, state=quick[1][done - 1]))
     assert len(rest) == len(quick[1]) - done
     np.testing.assert_array_equal(rest[-1].labels, quick[1][-1].labels)
 
 
 def test_a_finished_state_has_nothing_left_to_do(digits, quick):
-    fresh = build_embedder(digits[0])
+    fresh = first_network(digits[0], QUICK)
     assert list(joint_learning(digits[0], fresh, QUICK, state=quick[1][-1])) == []
 
 

@@ -161,6 +161,9 @@ class Embedder(nn.Module):
         Of every channel (or feature) over the whole set.
     size
         (height, width) that images are averaged down to; None leaves them as they are.
+    level
+        Whether every image is first divided by the root mean square of its own pixels, so that
+        bright and dark pictures of one thing look alike.
 
     Examples
     --------
@@ -173,11 +176,18 @@ class Embedder(nn.Module):
     std: Tensor
 
     def __init__(
-        self, body: nn.Module, mean: Tensor, std: Tensor, size: tuple[int, int] | None = None
+        self,
+        body: nn.Module,
+        mean: Tensor,
+        std: Tensor,
+        size: tuple[int, int] | None = None,
+        *,
+        level: bool = False,
     ) -> None:
         super().__init__()
         self.body = body
         self.size = size
+        self.level = level
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
@@ -185,6 +195,8 @@ class Embedder(nn.Module):
         """Bring raw pixels or features to the network's size, mean 0 and deviation 1."""
         if x.ndim == 2:
             return (x - self.mean) / self.std
+        if self.level:
+            x = x / _own_level(x)
         if self.size is not None and self.size != tuple(x.shape[2:]):
             x = F.interpolate(x, self.size, mode="area")
         return (x - self.mean[:, None, None]) / self.std[:, None, None]
@@ -215,6 +227,12 @@ class Embedder(nn.Module):
         if name not in names:
             raise ValueError(f"there is no layer {name!r}: choose one of {', '.join(names)}")
         return outputs[-1 - names.index(name)]
+
+
+def _own_level(x: Tensor) -> Tensor:
+    """Give the root mean square of every image's pixels; 1 for a black one."""
+    level = x.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+    return torch.where(level > 0, level, 1.0)
 
 
 def tap_names(n_layers: int) -> list[str]:
@@ -248,6 +266,7 @@ def build_embedder(
     *,
     body: nn.Module | None = None,
     max_side: int | None = None,
+    level: bool = False,
     seed: int = 0,
 ) -> Embedder:
     """Build the network that suits the samples, with first weights drawn from a seed.
@@ -260,6 +279,8 @@ def build_embedder(
         Another network instead of the paper's.
     max_side
         Larger images are averaged down until their larger side is this.
+    level
+        Divide every image by its own level first; plain vectors are left as they are.
     seed
         Of the first weights.
 
@@ -268,13 +289,14 @@ def build_embedder(
     >>> build_embedder(np.zeros((4, 128, 96), np.uint8), max_side=64).size
     (64, 48)
     """
-    mean, std = channel_moments(samples)
+    level = level and samples.ndim > 2
+    mean, std = channel_moments(samples, level=level)
     size = None if samples.ndim == 2 else _size_within(samples.shape, max_side)
     if body is None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             body = MLP(len(mean)) if size is None else ConvNet(*size, channels=len(mean))
-    return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size)
+    return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, level=level)
 
 
 def _size_within(shape: tuple[int, ...], max_side: int | None) -> tuple[int, int]:
@@ -285,8 +307,12 @@ def _size_within(shape: tuple[int, ...], max_side: int | None) -> tuple[int, int
     return max(1, round(height * max_side / largest)), max(1, round(width * max_side / largest))
 
 
-def channel_moments(samples: NDArray) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def channel_moments(
+    samples: NDArray, *, level: bool = False
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Give mean and standard deviation of every channel or feature; a constant one has 1.
+
+    With `level`, every image is divided by the root mean square of its own pixels before.
 
     Examples
     --------
@@ -298,11 +324,11 @@ def channel_moments(samples: NDArray) -> tuple[NDArray[np.float32], NDArray[np.f
         samples = samples[..., None]
     channels = samples.shape[-1]
     # Sums of differences from any one pixel: a constant channel has exactly none.
-    pixel = samples[0].reshape(-1, channels)[0].astype(np.float64)
+    pixel = _rows_of_pixels(samples[:1], level)[0]
     total, squares, count = np.zeros(channels), np.zeros(channels), 0
     rows = max(1, 2**22 // samples[0].size)  # 32 MiB of float64 in a block
     for start in range(0, len(samples), rows):
-        block = samples[start : start + rows].reshape(-1, channels) - pixel
+        block = _rows_of_pixels(samples[start : start + rows], level) - pixel
         total += block.sum(axis=0)
         squares += np.einsum("ij,ij->j", block, block)
         count += len(block)
@@ -310,6 +336,14 @@ def channel_moments(samples: NDArray) -> tuple[NDArray[np.float32], NDArray[np.f
     std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
     std[std == 0] = 1.0
     return (mean + pixel).astype(np.float32), std.astype(np.float32)
+
+
+def _rows_of_pixels(samples: NDArray, level: bool) -> NDArray[np.float64]:
+    values = samples.reshape(len(samples), -1).astype(np.float64)
+    if level:
+        own = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
+        values /= np.where(own > 0, own, 1.0)
+    return values.reshape(-1, samples.shape[-1])
 
 
 def describe(embedder: Embedder) -> dict[str, Any]:
@@ -320,7 +354,7 @@ def describe(embedder: Embedder) -> dict[str, Any]:
     >>> describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))["body"]
     'ConvNet'
     """
-    about = {"size": embedder.size, "channels": len(embedder.mean)}
+    about = {"size": embedder.size, "channels": len(embedder.mean), "level": embedder.level}
     if isinstance(embedder.body, MLP):
         return about | {"body": "MLP", "widths": embedder.body.widths}
     if isinstance(embedder.body, ConvNet):
@@ -349,7 +383,8 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
                 body = MLP(channels, *about["widths"])
             else:
                 body = ConvNet(*size, channels, *about["widths"])
-    return Embedder(body, torch.zeros(channels), torch.ones(channels), size)
+    empty = torch.zeros(channels), torch.ones(channels)
+    return Embedder(body, *empty, size, level=bool(about["level"]))
 
 
 def best_device(name: str = "auto") -> torch.device:

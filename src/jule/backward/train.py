@@ -20,7 +20,7 @@ EMBED_AT_ONCE = 500
 COLLAPSED = 1e-4  # mean squared distance from the mean of unit vectors, 0 .. 1
 
 
-class TrainingFailedError(RuntimeError):
+class TrainingFailedError(ArithmeticError):
     """The loss exploded or the representation collapsed; the message says what to try."""
 
 

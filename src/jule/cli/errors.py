@@ -31,7 +31,7 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
         except BrokenPipeError:
             # Whoever read our output, such as `head`, has seen enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except (ValueError, OSError, ImportError, _failed_training()) as error:
+        except (ValueError, OSError, ImportError, ArithmeticError) as error:
             typer.secho(f"jule: {error}", err=True, fg="red")
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
@@ -43,10 +43,3 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
 
 def _one_line(message: Warning | str, *_: Any) -> None:
     typer.secho(f"jule: {message}", err=True, fg="yellow")
-
-
-def _failed_training() -> type[Exception]:
-    """Give the exception of a training gone wrong; torch is loaded only when something failed."""
-    from jule.backward import TrainingFailedError
-
-    return TrainingFailedError

@@ -3,7 +3,7 @@
 from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.config import Config, preset
 from jule.joint.finish import Result, finish
-from jule.joint.loop import joint_learning
+from jule.joint.loop import first_network, joint_learning
 from jule.joint.state import Period, State
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "State",
     "choose_n_clusters",
     "finish",
+    "first_network",
     "joint_learning",
     "preset",
 ]

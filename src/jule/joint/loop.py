@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
-from jule.backward import Embedder, embed, train
+from jule.backward import Embedder, build_embedder, embed, train
 from jule.backward.networks import restore, state_of
 from jule.backward.train import refuse_collapsed
 from jule.evaluation import accuracy, nmi
@@ -49,11 +50,10 @@ def joint_learning(
 
     Examples
     --------
-    >>> from jule.backward import build_embedder
     >>> from jule.images import load_dataset
     >>> images = load_dataset("digits").images[:200]
     >>> config = Config(n_clusters=10, least_images=500)
-    >>> periods = joint_learning(images, build_embedder(images), config)
+    >>> periods = joint_learning(images, first_network(images, config), config)
     >>> [state.n_clusters for state in periods][-1]
     10
     """
@@ -66,6 +66,19 @@ def joint_learning(
             state = begin_again(state, embed(embedder, samples), config, progress)
         state = next_period(state, samples, embedder, config, labels, progress)
         yield state
+
+
+def first_network(samples: NDArray, config: Config, body: nn.Module | None = None) -> Embedder:
+    """Initialize theta: the network that suits the samples, or the user's own, untrained.
+
+    Examples
+    --------
+    >>> first_network(np.zeros((4, 128, 96), np.uint8), Config()).size
+    (64, 48)
+    """
+    return build_embedder(
+        samples, body=body, max_side=config.max_side, level=config.level, seed=config.seed
+    )
 
 
 def begin(samples: NDArray, config: Config, progress: Progress | None = None) -> State:
