@@ -74,7 +74,7 @@ def first_network(samples: NDArray, config: Config, body: nn.Module | None = Non
     Examples
     --------
     >>> first_network(np.zeros((4, 128, 96), np.uint8), Config()).size
-    (64, 48)
+    (32, 24)
     """
     return build_embedder(
         samples, body=body, max_side=config.max_side, level=config.level, seed=config.seed

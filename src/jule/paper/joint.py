@@ -9,6 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from jule.evaluation import scores
 from jule.images import fingerprint, load_dataset
 from jule.joint import Config, preset
@@ -82,6 +84,7 @@ def measure(
         "samples": len(data),
         "clusters": data.n_clusters,
         "seed": seed,
+        "threads": torch.get_num_threads(),
         "settings": config.to_json(),
         "nmi": "geometric",
         "scores": {name: scores(data.labels, labels) for name, labels in found.items()},
