@@ -20,7 +20,7 @@ from jule.forward import Neighbors, prepare
 from jule.images import load_dataset
 
 RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "faiss-cpu", "pynndescent")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "faiss-cpu", "pynndescent", "torch")
 Result = TypeVar("Result")
 
 

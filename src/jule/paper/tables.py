@@ -19,6 +19,7 @@ from jule.paper.numbers import AC_GDL, FIRST_CLUSTERS, OURS_RC, OURS_SF, Score
 from jule.paper.records import read_record
 
 ASKED = re.compile(r"(<!-- results: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHARE = "jule's share of that"
 DISPLAY = {"mnist": "MNIST-full", "mnist-test": "MNIST-test", "usps": "USPS", "coil20": "COIL-20"}
 DISPLAY |= {"coil100": "COIL-100", "umist": "UMist", "cmu-pie": "CMU-PIE"}
 
@@ -140,6 +141,54 @@ def _joint(results: Path, which: str) -> str:
     return markdown([*header, "images trained on", "seconds", "seeds"], rows)
 
 
+def _presets(results: Path) -> str:
+    """Both presets on the sets that were run with both: quality and training images."""
+    rows = []
+    for name in joint.DATASETS:
+        ours, papers = (_joint_records(results, which, name) for which in ("default", "paper"))
+        if not ours or not papers:
+            continue
+        images = [records[0]["images trained on"] for records in (ours, papers)]
+        rows.append(
+            [
+                DISPLAY[name],
+                _mean_and_spread(ours, "rc"),
+                _mean_and_spread(papers, "rc"),
+                _mean_and_spread(ours, "sf"),
+                _mean_and_spread(papers, "sf"),
+                f"{images[0]:,}",
+                f"{images[1]:,}",
+                f"{images[0] / images[1]:.2f}",
+            ]
+        )
+    header = ["NMI / AC", "RC, default", "RC, paper", "SF, default", "SF, paper"]
+    header += ["images, default", "images, paper", "share"]
+    return markdown(header, rows)
+
+
+def _chosen(results: Path) -> str:
+    """How often the choice between SF and RC, made without labels, was the better one."""
+    right, wrong, same, lost = 0, 0, 0, 0.0
+    for path in sorted((results / joint.FOLDER).glob("*/*.json")):
+        record = read_record(path)
+        values = {which: record["scores"][which]["nmi"] for which in ("sf", "rc")}
+        gap = max(values.values()) - values[record["chosen"]]
+        if values["sf"] == values["rc"]:
+            same += 1
+        elif gap == 0:
+            right += 1
+        else:
+            wrong += 1
+            lost = max(lost, gap)
+    rows = [
+        ["runs where the better one was chosen", f"{right}"],
+        ["runs where the worse one was chosen", f"{wrong}"],
+        ["runs where both are equal", f"{same}"],
+        ["the most NMI that a wrong choice cost", f"{lost:.3f}"],
+    ]
+    return markdown(["`labels_`", "measured"], rows)
+
+
 def _measured(results: Path, name: str) -> dict[str, Any]:
     found: dict[str, Any] = read_record(results / "benchmarks" / f"{name}.json")["measured"]
     return found
@@ -166,6 +215,26 @@ def _linkage(results: Path) -> str:
         ["reading them from the cache", f"{found['seconds to read them from the cache']:.1f} s"],
     ]
     return markdown(["", "measured"], _times(found) + rows)
+
+
+def _training(results: Path) -> str:
+    found = _measured(results, "training")
+    rows = [
+        [
+            name,
+            f"{step['plain images/s']:,.0f}",
+            f"{step['jule images/s']:,.0f}",
+            f"{step['jule / plain']:.2f}",
+            f"{step['GFLOP/s of matrix products']:.0f}",
+            f"{step[SHARE]:.0%}",
+        ]
+        for name, step in found["steps"].items()
+    ]
+    header = ["network", "plain images/s", "jule images/s", "jule / plain"]
+    return markdown([*header, "GFLOP/s of matrix products", SHARE], rows) + (
+        f"\n\nMNIST-full, start and one period, the whole process: "
+        f"{found['MNIST-full']['MiB in all']:,.0f} MiB at most."
+    )
 
 
 def _approximate(results: Path) -> str:
@@ -203,6 +272,9 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "raw-gdl": _raw_gdl,
     "joint default": partial(_joint, which="default"),
     "joint paper": partial(_joint, which="paper"),
+    "presets": _presets,
+    "chosen": _chosen,
+    "training": _training,
     "neighbors": _neighbors,
     "linkage": _linkage,
     "approximate": _approximate,

@@ -1,0 +1,149 @@
+"""A training step of the paper's networks against the plain eager loop, and memory of MNIST-full.
+
+Every variant runs in processes of its own, in turn, because they differ in how memory is allocated.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from benchmarks.common import Memory, in_fresh_process, seconds, write
+from jule.backward import Training, build_embedder, train, weighted_triplet_loss
+from jule.backward.networks import CHANNELS, KERNEL, OUTPUTS, layer_plan
+from jule.images import load_dataset
+from jule.joint import first_network, joint_learning, preset
+
+SIZES = {"MNIST, 28 x 28": (28, 30), "COIL, 128 x 128": (128, 3)}  # side, steps a measurement
+BATCH = 100
+TURNS = 3
+
+
+def images_of(side: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 255, (4 * BATCH, side, side), np.uint8), np.arange(4 * BATCH) // 8
+
+
+def plain_network(side: int) -> nn.Module:
+    """The same network as anybody would write it: NCHW, a bias everywhere."""
+    layers: list[nn.Module] = []
+    channels = 1
+    for pooled in layer_plan(side, side):
+        layers += [nn.Conv2d(channels, CHANNELS, KERNEL), nn.BatchNorm2d(CHANNELS), nn.ReLU()]
+        if pooled:
+            layers.append(nn.MaxPool2d(2, ceil_mode=True))
+        channels = CHANNELS
+    return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(OUTPUTS))
+
+
+def plain_loop(side: int) -> Callable[[int], None]:
+    """The eager loop with the same loss, batches of float32 images ready in memory."""
+    images, labels = images_of(side)
+    x = torch.from_numpy(images[:BATCH].astype(np.float32) / 255)[:, None]
+    y = torch.from_numpy(labels[:BATCH])
+    network = plain_network(side)
+    network(x)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.001, momentum=0.9, weight_decay=5e-5)
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            embedding: Tensor = F.normalize(network(x))
+            loss = weighted_triplet_loss(embedding, y, negatives="nearest")
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    return steps
+
+
+def jule_loop(side: int) -> Callable[[int], None]:
+    """jule's own training, from uint8 images: batches dealt, scaled and warped."""
+    images, labels = images_of(side)
+    embedder = build_embedder(images, level=True)
+    settings = Training(negatives="nearest", warp=1.0)
+
+    def steps(count: int) -> None:
+        train(embedder, images, labels, n_steps=count, settings=settings)
+
+    return steps
+
+
+def flops_an_image(side: int) -> float:
+    """Count multiplications and additions of a step: forward, and twice that backward."""
+    total, channels = 0.0, 1
+    for number, pooled in enumerate(layer_plan(side, side)):
+        side -= KERNEL - 1
+        products = 2.0 * side * side * CHANNELS * channels * KERNEL**2
+        total += products * (2 if number == 0 else 3)  # nobody asks for the pixels' gradient
+        side = -(-side // 2) if pooled else side
+        channels = CHANNELS
+    return total + 3 * 2.0 * side * side * CHANNELS * OUTPUTS
+
+
+def product_rate() -> float:
+    """Measure the machine: GFLOP/s of a large float32 matrix product."""
+    a = torch.rand(2048, 2048)
+    torch.matmul(a, a)
+    return max(2 * 2048**3 / seconds(lambda: torch.matmul(a, a))[0] / 1e9 for _ in range(5))
+
+
+def measure_loop(which: str, side: int, steps: int) -> dict[str, float]:
+    loop = plain_loop(side) if which == "plain" else jule_loop(side)
+    loop(2)
+    best = min(seconds(lambda: loop(steps))[0] for _ in range(2))
+    return {"images/s": steps * BATCH / best, "GFLOP/s of products": product_rate()}
+
+
+def measure_memory() -> dict[str, float]:
+    """Peak memory of the whole process over the start and one period on MNIST-full."""
+    memory = Memory()
+    data = load_dataset("mnist")
+    config = preset("default", n_clusters=10, epochs=0.1, most_images=7_000, least_images=0)
+    next(joint_learning(data.images, first_network(data.images, config), config))
+    return {"MiB in all": memory.peak() + memory.before}
+
+
+def main() -> None:
+    found: dict[str, dict[str, float]] = {}
+    for name, (side, steps) in SIZES.items():
+        turns = [
+            {
+                which: in_fresh_process("benchmarks.training", which, str(side), str(steps))
+                for which in ("plain", "jule")
+            }
+            for _ in range(TURNS)
+        ]
+        best = {
+            which: max(turn[which]["images/s"] for turn in turns) for which in ("plain", "jule")
+        }
+        rate = max(turn[which]["GFLOP/s of products"] for turn in turns for which in turn)
+        done = best["jule"] * flops_an_image(side) / 1e9
+        found[name] = {
+            "plain images/s": best["plain"],
+            "jule images/s": best["jule"],
+            "jule / plain": best["jule"] / best["plain"],
+            "GFLOP/s of matrix products": rate,
+            "jule's share of that": done / rate,
+        }
+    memory = in_fresh_process("benchmarks.training", "memory")
+    write(
+        "training",
+        "python -m benchmarks.training",
+        {"batch": BATCH, "turns": TURNS, "threads": torch.get_num_threads()},
+        {"steps": found, "MNIST-full": memory},
+    )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        main()
+    elif sys.argv[1] == "memory":
+        print(json.dumps(measure_memory()))
+    else:
+        print(json.dumps(measure_loop(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
