@@ -16,7 +16,8 @@ from jule.backward.loss import Negatives, weighted_triplet_loss
 from jule.backward.memory import keep_freed_memory
 from jule.backward.networks import Embedder, as_images
 
-EMBED_AT_ONCE = 500
+EMBED_AT_ONCE = 500  # samples, or ...
+PIXELS_AT_ONCE = 2**19  # ... fewer large images: a block's maps are 50 times that many numbers
 COLLAPSED = 1e-4  # mean squared distance from the mean of unit vectors, 0 .. 1
 
 
@@ -167,12 +168,15 @@ def embed(
     """
     embedder.eval()
     device = embedder.mean.device
+    at_once = EMBED_AT_ONCE
+    if embedder.size is not None:
+        at_once = max(1, min(at_once, PIXELS_AT_ONCE // math.prod(embedder.size)))
     parts = []
-    for start in range(0, len(samples), EMBED_AT_ONCE):
-        x = as_images(samples[start : start + EMBED_AT_ONCE]).to(device)
+    for start in range(0, len(samples), at_once):
+        x = as_images(samples[start : start + at_once]).to(device)
         parts.append(embedder.tap(x, tap).cpu().numpy())
         if progress is not None:
-            progress(min(1.0, (start + EMBED_AT_ONCE) / len(samples)))
+            progress(min(1.0, (start + at_once) / len(samples)))
     return np.concatenate(parts).astype(np.float32, copy=False)
 
 

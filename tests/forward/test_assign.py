@@ -1,0 +1,88 @@
+"""Affinity to clusters, confidence and modularity, against sums over every pair."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jule.forward import affinity_graph, nearest_neighbors
+from jule.forward.assign import cluster_affinities, label_confidence, modularity
+
+
+def random_case(seed, n=30, k=4):
+    rng = np.random.default_rng(seed)
+    samples = rng.normal(size=(n, 3))
+    labels = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    return samples, labels
+
+
+def shares_by_hand(x, samples, labels, sigma2, n_neighbors):
+    distances = [sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for y in samples]
+    nearest = sorted(range(len(samples)), key=distances.__getitem__)[:n_neighbors]
+    mass = [0.0] * (max(labels) + 1)
+    for sample in nearest:
+        mass[labels[sample]] += math.exp(-distances[sample] / sigma2)
+    return [part / sum(mass) for part in mass]
+
+
+@given(seed=st.integers(0, 10_000), n_neighbors=st.integers(1, 40))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_shares_are_those_of_all_pairs(seed, n_neighbors):
+    samples, labels = random_case(seed)
+    new = np.random.default_rng(seed + 1).normal(size=(5, 3))
+    found = cluster_affinities(new, samples, labels, sigma2=0.7, n_neighbors=n_neighbors)
+    for x, row in zip(new, found, strict=True):
+        expected = shares_by_hand(x, samples, labels.tolist(), 0.7, n_neighbors)
+        np.testing.assert_allclose(row, expected, atol=1e-9)
+
+
+def test_far_from_everything_the_nearest_still_decides():
+    samples, labels = np.array([[0.0], [1.0]]), np.array([0, 1])
+    found = cluster_affinities(np.array([[1e4]]), samples, labels, sigma2=1e-3)
+    np.testing.assert_allclose(found, [[0.0, 1.0]])
+
+
+def test_copies_without_any_spread_share_alike():
+    samples, labels = np.zeros((4, 2)), np.array([0, 0, 0, 1])
+    found = cluster_affinities(np.zeros((1, 2)), samples, labels, sigma2=0.0)
+    np.testing.assert_allclose(found, [[0.75, 0.25]])
+
+
+def test_many_new_samples_are_cut_into_blocks(monkeypatch):
+    samples, labels = random_case(0)
+    new = np.random.default_rng(1).normal(size=(50, 3))
+    whole = cluster_affinities(new, samples, labels, sigma2=1.0)
+    monkeypatch.setattr("jule.forward.assign.AT_ONCE", 90)
+    np.testing.assert_allclose(cluster_affinities(new, samples, labels, sigma2=1.0), whole)
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_confidence_and_modularity_are_sums_over_edges(seed):
+    samples, labels = random_case(seed)
+    graph = affinity_graph(nearest_neighbors(samples, 5))
+    n = len(samples)
+    w = np.zeros((n, n))
+    for i in range(n):
+        for j, weight in zip(graph.indices[i], graph.weights[i], strict=True):
+            w[i, j] = weight
+    own = labels[:, None] == labels[None, :]
+    np.testing.assert_allclose(label_confidence(graph, labels), (w * own).sum(1) / w.sum(1))
+    total = w.sum()
+    expected = sum(
+        w[i, j] / total - w[i].sum() * w[:, j].sum() / total**2
+        for i in range(n)
+        for j in range(n)
+        if labels[i] == labels[j]
+    )
+    assert modularity(graph, labels) == pytest.approx(expected)
+
+
+def test_one_cluster_has_no_modularity_and_full_confidence():
+    samples, _ = random_case(0)
+    graph = affinity_graph(nearest_neighbors(samples, 5))
+    together = np.zeros(len(samples), np.int32)
+    assert modularity(graph, together) == pytest.approx(0.0)
+    np.testing.assert_allclose(label_confidence(graph, together), 1.0)

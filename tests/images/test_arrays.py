@@ -1,0 +1,105 @@
+"""Arrays of images: what is taken, and what is refused with its name."""
+
+import numpy as np
+import pytest
+
+from jule.images import as_samples, check_labels, fingerprint, read_samples
+
+
+def images(n=4, shape=(5, 6), dtype=np.uint8):
+    return np.random.default_rng(0).integers(0, 255, (n, *shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", [(5, 6), (5, 6, 3), (7,)])
+def test_uint8_stays_and_other_numbers_become_float32(shape):
+    assert as_samples(images(shape=shape)).dtype == np.uint8
+    for dtype in (np.float64, np.int64, np.float32, bool):
+        assert as_samples(images(shape=shape, dtype=dtype)).dtype == np.float32
+
+
+def test_a_list_of_images_becomes_one_array():
+    assert as_samples(list(images())).shape == (4, 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((4, 5))], r"image 2 has shape \(4, 5\)"),
+        (np.zeros(5), "shape .5,"),
+        (np.zeros((2, 3, 4, 5, 6)), "expected images"),
+        (np.zeros((0, 4, 4)), "nothing in an array"),
+        (np.array([["a", "b"]]), "must be numbers"),
+        (np.array([[1.0, 2.0], [np.nan, 1.0], [np.inf, 0.0]]), "sample 1 is the first of 2"),
+    ],
+)
+def test_what_cannot_be_clustered_is_named(data, message):
+    with pytest.raises(ValueError, match=message):
+        as_samples(data)
+
+
+def test_labels_must_be_one_a_sample():
+    with pytest.raises(ValueError, match="3 samples need as many labels"):
+        check_labels([1, 2], 3)
+
+
+def test_npz_with_names_and_labels(tmp_path):
+    np.savez(tmp_path / "a.npz", images=images(), labels=np.arange(4), names=np.array(list("wxyz")))
+    found = read_samples(tmp_path / "a.npz")
+    np.testing.assert_array_equal(found.samples, images())
+    assert found.names == ["w", "x", "y", "z"]
+    assert found.labels.tolist() == [0, 1, 2, 3]
+    assert len(found) == 4
+
+
+def test_npy_and_a_single_unnamed_array(tmp_path):
+    np.save(tmp_path / "a.npy", images())
+    np.savez(tmp_path / "b.npz", images())
+    for name in ("a.npy", "b.npz"):
+        found = read_samples(tmp_path / name)
+        np.testing.assert_array_equal(found.samples, images())
+        assert found.names == ["0", "1", "2", "3"]
+        assert found.labels is None
+
+
+BAD = {
+    "no.npz": (None, FileNotFoundError, "is not there"),
+    "text.txt": (b"hello", ValueError, r"not a \.npy or \.npz"),
+    "broken.npz": (b"PK\x03\x04rest", ValueError, "cannot be read"),
+    "empty.npy": (b"", ValueError, "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_files_that_cannot_be_read_are_named(tmp_path, name):
+    content, error, message = BAD[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(error, match=message):
+        read_samples(tmp_path / name)
+
+
+def test_arrays_of_the_wrong_kind_are_named(tmp_path):
+    np.savez(tmp_path / "a.npz", pictures=images(), more=images())
+    with pytest.raises(ValueError, match="no array 'images' among more, pictures"):
+        read_samples(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", images=images(), labels=np.arange(3))
+    with pytest.raises(ValueError, match=r"b\.npz: 4 samples need as many labels"):
+        read_samples(tmp_path / "b.npz")
+    np.savez(tmp_path / "c.npz", images=images(), names=np.array(["a"]))
+    with pytest.raises(ValueError, match="4 images need as many names"):
+        read_samples(tmp_path / "c.npz")
+
+
+def test_nothing_in_a_file_is_executed(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_samples(tmp_path / "objects.npy")
+
+
+def test_fingerprints_tell_values_shapes_and_types_apart():
+    one = images()
+    other = one.copy()
+    other[3, 4, 5] ^= 1
+    prints = [fingerprint(x) for x in (one, other, one.astype(np.float32), one[:3])]
+    assert all(a != b for i, a in enumerate(prints) for b in prints[i + 1 :])
+    assert fingerprint(one) == fingerprint(one.copy())
