@@ -20,7 +20,6 @@ from torch import nn
 from jule.backward import Embedder, embed
 from jule.backward.networks import best_device
 from jule.forward import MergeTree
-from jule.forward.prepare import refuse_all_identical
 from jule.images import check_labels, fingerprint
 from jule.images.arrays import refuse_other_sizes
 from jule.joint import (
@@ -157,7 +156,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
-        config = self._config(len(samples))
+        config = self._config()
         own = None if self.network is None else copy.deepcopy(self.network)
         embedder = first_network(samples, config, own).to(best_device(self.device))
         periods = joint_learning(samples, embedder, config, labels=labels, progress=self.progress)
@@ -180,7 +179,6 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ensure_min_samples=2 if reset else 1,
         )
         if reset:
-            refuse_all_identical(samples.reshape(len(samples), -1))
             self.sample_shape_ = samples.shape[1:]
         elif samples.shape[1:] != self.sample_shape_:
             raise ValueError(
@@ -189,14 +187,10 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return samples
 
-    def _config(self, n_samples: int) -> Config:
+    def _config(self) -> Config:
         k = self.n_clusters
         if k is not None and (not isinstance(k, Integral) or isinstance(k, bool)):
             raise ValueError(f"n_clusters must be a whole number or None, got {k!r}")
-        if k is not None and k > n_samples:
-            raise ValueError(
-                f"n_clusters={k} clusters cannot be made of n_samples={n_samples} samples"
-            )
         often = ("rounds", "augment", "eta", "epochs", "preparation")
         changes = {name: getattr(self, name) for name in often if getattr(self, name) is not None}
         changes |= dict(self.settings or {})

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from jule.forward import MergeTree, agglomerate
+from jule.forward import MergeTree, affinity_graph, agglomerate, nearest_neighbors
 from jule.joint import choose_n_clusters
+
+
+def choice_for(samples, n_neighbors=20):
+    graph = affinity_graph(nearest_neighbors(samples, n_neighbors))
+    return choose_n_clusters(agglomerate(samples, n_neighbors=n_neighbors), graph)
 
 
 def blobs(k, spread=0.1, size=60, seed=0):
@@ -15,33 +20,32 @@ def blobs(k, spread=0.1, size=60, seed=0):
 
 @pytest.mark.parametrize("k", [2, 3, 5, 9])
 def test_well_separated_groups_are_counted(k):
-    choice = choose_n_clusters(agglomerate(blobs(k)))
+    choice = choice_for(blobs(k))
     assert choice.k == k
     assert choice.candidates[0][0] == k
 
 
 def test_it_is_surer_of_clear_groups_than_of_one_cloud():
-    clear = choose_n_clusters(agglomerate(blobs(4, spread=0.05)))
-    cloud = choose_n_clusters(
-        agglomerate(np.random.default_rng(0).normal(size=(300, 2))),
-    )
+    clear = choice_for(blobs(4, spread=0.05))
+    cloud = choice_for(np.random.default_rng(0).normal(size=(300, 2)))
     assert 0 <= cloud.sureness <= 1
     assert clear.sureness > cloud.sureness
 
 
 def test_outliers_do_not_count():
     far_pairs = np.array([[9.0, 9.0], [9.01, 9.0], [-9.0, 9.0], [-9.0, 9.01]])
-    choice = choose_n_clusters(agglomerate(np.concatenate([blobs(3), far_pairs])))
+    choice = choice_for(np.concatenate([blobs(3), far_pairs]))
     assert choice.k == 3
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_tiny_sets_get_some_answer(n):
     samples = np.arange(n, dtype=float)[:, None] ** 2
-    choice = choose_n_clusters(agglomerate(samples, n_neighbors=1))
+    choice = choice_for(samples, n_neighbors=1)
     assert 2 <= choice.k <= n
 
 
 def test_a_tree_without_affinities_gets_some_answer():
     tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.zeros(3))
-    assert choose_n_clusters(tree).k >= 2
+    graph = affinity_graph(nearest_neighbors(np.eye(4), 1))
+    assert choose_n_clusters(tree, graph).k >= 2

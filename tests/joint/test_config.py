@@ -35,11 +35,6 @@ def test_steps_follow_the_epochs_between_both_bounds():
     assert config.steps_a_period(200_000) == 2000  # never less than an epoch
 
 
-def test_few_samples_make_small_batches_and_still_enough_of_them():
-    config = Config(epochs=4, least_images=1000, batch_size=100)
-    assert config.steps_a_period(20) == 50
-
-
 def test_json_gives_the_same_settings_back():
     config = preset("paper", n_clusters=7, seed=3)
     assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config

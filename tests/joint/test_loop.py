@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from jule.backward import embed
+from jule.backward import TrainingFailedError, embed
 from jule.evaluation import nmi
 from jule.images import load_dataset
 from jule.joint import Config, finish, first_network, joint_learning
@@ -167,3 +167,22 @@ def test_progress_names_the_stages(digits):
     run(digits[0][:100], replace(QUICK, least_images=300), progress=lambda *x: heard.append(x))
     assert {"neighbours", "period 1, training", "period 1, neighbours"} <= {s for s, _ in heard}
     assert all(0 <= share <= 1 for _, share in heard)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "message"),
+    [(1, 1, "at least 2 samples"), (4, 5, "5 clusters cannot be made of n_samples=4")],
+)
+def test_too_few_samples_are_refused(digits, n, k, message):
+    with pytest.raises(ValueError, match=message):
+        begin(digits[0][:n], replace(QUICK, n_clusters=k))
+
+
+def test_identical_samples_are_refused():
+    with pytest.raises(ValueError, match="all 19 samples are identical"):
+        begin(np.ones((19, 8, 8), np.uint8), QUICK)
+
+
+def test_a_learning_rate_far_too_large_never_becomes_a_result(digits):
+    with pytest.raises(TrainingFailedError, match="learning rate"):
+        run(digits[0][:100], replace(QUICK, learning_rate=1e30))

@@ -45,11 +45,10 @@ def cluster(
     """
     from jule.images import fingerprint, read_samples
     from jule.joint import preset as make_config
+    from jule.joint.loop import refuse_what_cannot_be_clustered
     from jule.runs import create_run
 
     data = read_samples(source)
-    if n_clusters is not None and n_clusters > len(data):
-        raise ValueError(f"{n_clusters} clusters cannot be made of {len(data)} images")
     given = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
     config = make_config(
         preset,  # type: ignore[arg-type]
@@ -57,6 +56,7 @@ def cluster(
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
+    refuse_what_cannot_be_clustered(data.samples, config)
     run = create_run(
         out,
         config,

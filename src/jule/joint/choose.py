@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward import MergeTree
+from jule.forward import Digraph, MergeTree, default_min_cluster_size
+from jule.forward.assign import modularity
 from jule.forward.tree import counting_affinities
 
 MOST_CLUSTERS = 100
+LARGE_GAP = 5.0  # beyond this, how much larger says nothing more
+CONSIDERED = 10  # of the largest gaps
 
 
 @dataclass(frozen=True)
@@ -22,9 +25,9 @@ class Choice:
     k
         The suggestion.
     sureness
-        0 .. 1: how far the gap at k stands out from the next largest; 0 is a tie.
+        0 .. 1: its score over the best that is possible.
     candidates
-        The best few numbers, best first, each with its relative gap.
+        The best few numbers, best first, each with its score.
     """
 
     k: int
@@ -32,38 +35,43 @@ class Choice:
     candidates: tuple[tuple[int, float], ...]
 
 
-def choose_n_clusters(tree: MergeTree, most: int = MOST_CLUSTERS) -> Choice:
+def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS) -> Choice:
     """Suggest the number of clusters after which merging costs most.
 
     Let b_k be the affinity of the merge that ends k clusters (clusters of fewer than n / (20 k)
     samples do not count). Where b_{k+1} is much larger than b_k, the last merge joined what
-    belongs together and the next would join what does not: the k of the largest relative gap
-    b_{k+1} / b_k is suggested.
+    belongs together and the next would join what does not. The score of k is the logarithm of that
+    relative gap, capped at 5, times the modularity of the k clusters: a gap between two halves of
+    everything, each of which still holds several groups, is not what is looked for.
 
     Examples
     --------
-    >>> from jule.forward import agglomerate
+    >>> from jule.forward import affinity_graph, agglomerate, nearest_neighbors
     >>> rng = np.random.default_rng(0)
     >>> samples = np.concatenate([rng.normal(c, 0.3, (40, 2)) for c in (0, 3, 6)])
-    >>> choose_n_clusters(agglomerate(samples)).k
+    >>> graph = affinity_graph(nearest_neighbors(samples, 20))
+    >>> choose_n_clusters(agglomerate(samples), graph).k
     3
     """
     most = max(2, min(most, tree.n_first // 2, tree.n_samples - 1))
     gaps = _relative_gaps(counting_affinities(tree, most + 1))
-    order = np.argsort(-gaps, kind="stable")
-    ranked = tuple((int(place) + 2, float(gaps[place])) for place in order[:5])
-    first = ranked[0][1]
-    second = ranked[1][1] if len(ranked) > 1 else 1.0
-    return Choice(ranked[0][0], float(np.clip(1.0 - second / first, 0.0, 1.0)), ranked)
+    scored = []
+    for place in np.argsort(-gaps, kind="stable")[:CONSIDERED]:
+        k = int(place) + 2
+        labels = tree.cut(k, default_min_cluster_size(tree.n_samples, k))
+        scored.append((k, float(np.log(gaps[place])) * modularity(graph, labels)))
+    scored.sort(key=lambda pair: -pair[1])
+    k, best = scored[0]
+    return Choice(k, float(np.clip(best / np.log(LARGE_GAP), 0.0, 1.0)), tuple(scored[:5]))
 
 
 def _relative_gaps(ending: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give b_{k+1} / b_k for k = 2, 3, ...; `ending` holds b_2, b_3, ..."""
+    """Give b_{k+1} / b_k, from 1 to 5, for k = 2, 3, ...; `ending` holds b_2, b_3, ..."""
     if len(ending) < 2:
         return np.ones(1)
     known = ending[np.isfinite(ending) & (ending > 0)]
     least, largest = (known.min(), known.max()) if len(known) else (1.0, 1.0)
-    # Joining without any affinity is far worse than any merge; inside first clusters, as the best.
-    ending = np.clip(ending, 1e-3 * least, largest)
-    gaps: NDArray[np.float64] = ending[1:] / ending[:-1]
+    # Joining without any affinity is a large step down; inside first clusters, none at all.
+    ending = np.clip(ending, least / LARGE_GAP, largest)
+    gaps: NDArray[np.float64] = np.clip(ending[1:] / ending[:-1], 1.0, LARGE_GAP)
     return gaps

@@ -82,16 +82,17 @@ def merge_tree(seen: View, clusters: NDArray[np.int32], config: Config) -> Merge
     return grow_tree(seen.vectors, seen.neighbors, clusters, merges, affinities, apart)
 
 
-def target(tree: MergeTree, config: Config) -> int:
+def target(seen: View, tree: MergeTree, config: Config) -> int:
     """Give K: what the user wants, or what the tree suggests.
 
     Examples
     --------
-    >>> tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.4, 0.1]))
-    >>> target(tree, Config(n_clusters=3)), target(tree, Config())
+    >>> seen = view(np.array([[0.0], [1.0], [8.0], [9.5]]), Config(n_neighbors=2))
+    >>> tree = merge_tree(seen, np.arange(4, dtype=np.int32), Config())
+    >>> target(seen, tree, Config(n_clusters=3)), target(seen, tree, Config())
     (3, 2)
     """
-    return config.n_clusters or choose_n_clusters(tree).k
+    return config.n_clusters or choose_n_clusters(tree, seen.graph).k
 
 
 def cut(tree: MergeTree, k: int, config: Config) -> NDArray[np.int32]:

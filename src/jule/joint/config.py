@@ -86,7 +86,7 @@ class Config:
         """
         most = max(self.most_images, n_samples)
         images = min(max(self.epochs * n_samples, self.least_images), most)
-        return math.ceil(images / min(self.batch_size, max(2, n_samples)))
+        return math.ceil(images / self.batch_size)
 
     def to_json(self) -> dict[str, Any]:
         """Give the settings as plain values.

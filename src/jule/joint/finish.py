@@ -70,7 +70,7 @@ def finish(
     """
     seen = view(embedding, config, progress)
     tree = merge_tree(seen, first_clusters(seen, config), config)
-    choice = None if config.n_clusters else choose_n_clusters(tree)
+    choice = None if config.n_clusters else choose_n_clusters(tree, seen.graph)
     anew = cut(tree, choice.k if choice else state.n_clusters, config)
     chosen = "rc" if _prefers(seen.graph, anew, state.labels) else "sf"
     labels = anew if chosen == "rc" else state.labels

@@ -16,6 +16,7 @@ from jule.backward.networks import restore, state_of
 from jule.backward.train import refuse_collapsed
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
+from jule.forward.prepare import refuse_all_identical
 from jule.joint.clustering import Progress, View, cut, first_clusters, merge_tree, target, view
 from jule.joint.config import Config
 from jule.joint.state import Period, State
@@ -81,6 +82,23 @@ def first_network(samples: NDArray, config: Config, body: nn.Module | None = Non
     )
 
 
+def refuse_what_cannot_be_clustered(samples: NDArray, config: Config) -> None:
+    """Raise for too few samples, more clusters than samples, or samples that are all identical.
+
+    Examples
+    --------
+    >>> refuse_what_cannot_be_clustered(np.eye(3), Config(n_clusters=2))
+    """
+    k = config.n_clusters
+    if len(samples) < 2:
+        raise ValueError(f"clustering needs at least 2 samples, got n_samples={len(samples)}")
+    if k is not None and k > len(samples):
+        raise ValueError(
+            f"n_clusters={k} clusters cannot be made of n_samples={len(samples)} samples"
+        )
+    refuse_all_identical(samples.reshape(len(samples), -1))
+
+
 def begin(samples: NDArray, config: Config, progress: Progress | None = None) -> State:
     """Initialize y with the first clusters of the raw samples.
 
@@ -89,11 +107,12 @@ def begin(samples: NDArray, config: Config, progress: Progress | None = None) ->
     >>> begin(np.random.default_rng(0).normal(size=(50, 2)), Config(n_clusters=2)).n_periods
     0
     """
+    refuse_what_cannot_be_clustered(samples, config)
     seen = view(prepare(samples, config.preparation), config, progress)
     state, tree = _with_first_clusters(State(), seen, config)
     if not config.augment:
         return state
-    raw = cut(tree, target(tree, config), config)
+    raw = cut(tree, target(seen, tree, config), config)
     return replace(state, warp=warps_keep_clusters(samples, seen, raw, config))
 
 
@@ -116,7 +135,7 @@ def begin_again(
 def _with_first_clusters(state: State, seen: View, config: Config) -> tuple[State, MergeTree]:
     clusters = first_clusters(seen, config)
     tree = merge_tree(seen, clusters, config)
-    k = target(tree, config)
+    k = target(seen, tree, config)
     if tree.n_first < k:  # more clusters are wanted than there are first ones
         clusters = tree.cut(k)
     eta = config.eta or _even_rate(max(tree.n_first, k), k, config.n_periods)
@@ -161,7 +180,7 @@ def next_period(
     seen = view(embedding, config, show)
     clock.ends("neighbours")
     tree = merge_tree(seen, state.labels, config)
-    k = target(tree, config)
+    k = target(seen, tree, config)
     left = max(k, state.n_clusters - math.ceil(state.eta * state.n_clusters))
     merged = cut(tree, k, config) if left == k else tree.cut(left)
     clock.ends("merge")
