@@ -82,7 +82,12 @@ def tell(stage, share):
 go(Run(Path(sys.argv[1])), np.load(sys.argv[2])["images"], progress=tell)
 print("written", flush=True)
 """
-KILLED_AT = ["neighbours", "period 1, training", "period 2, training", "period 3, neighbours"]
+KILLED_AT = [
+    "neighbours",
+    "period 1 of 3, training",
+    "period 2 of 3, training",
+    "period 3 of 3, neighbours",
+]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")

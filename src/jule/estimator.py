@@ -32,9 +32,10 @@ from jule.joint import (
     joint_learning,
     preset,
 )
-from jule.joint.clustering import Progress, cut
+from jule.joint.clustering import cut
 from jule.joint.config import Preset
 from jule.joint.finish import cluster_shares
+from jule.joint.stages import Progress
 from jule.runs import Finished, Run, create_run, read_results, write_results
 
 PIXELS = (np.float32, np.float64, np.uint8)  # what stays as it is; other numbers become the first

@@ -38,7 +38,7 @@ from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree
 from jule.images import fingerprint
 from jule.joint import Choice, Config, Result, finish, first_network, joint_learning
-from jule.joint.clustering import Progress
+from jule.joint.stages import Progress
 from jule.joint.state import Period, load_state, save_state, write_whole
 
 FORMAT = "jule-run-1"

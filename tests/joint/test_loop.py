@@ -165,7 +165,10 @@ def test_colour_images_and_kmeans_as_first_clusters(digits):
 def test_progress_names_the_stages(digits):
     heard = []
     run(digits[0][:100], replace(QUICK, least_images=300), progress=lambda *x: heard.append(x))
-    assert {"neighbours", "period 1, training", "period 1, neighbours"} <= {s for s, _ in heard}
+    stages = {stage for stage, _ in heard}
+    assert {"neighbours", "period 1 of 3, training", "period 1 of 3, neighbours"} <= stages
+    whole = [share for stage, share in heard if stage == "all periods"]
+    assert whole == sorted(whole)
     assert all(0 <= share <= 1 for _, share in heard)
 
 

@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from jule.joint.stages import WHOLE
+
 
 @contextmanager
 def progress_bars(what: str) -> Iterator[Callable[[str, float], None]]:
     """Give a function that takes a stage and the share of it that is done.
+
+    A stage has its line until another one begins; the stage named `WHOLE` keeps its own.
 
     Examples
     --------
@@ -32,6 +36,8 @@ def progress_bars(what: str) -> Iterator[Callable[[str, float], None]]:
 
         def show(stage: str, share: float) -> None:
             if stage not in tasks:
+                for gone in tasks.keys() - {WHOLE} if stage != WHOLE else set():
+                    bars.remove_task(tasks.pop(gone))
                 tasks[stage] = bars.add_task(f"{what}: {stage}", total=1.0)
             bars.update(tasks[stage], completed=share)
 

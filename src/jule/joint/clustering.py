@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,8 +22,7 @@ from jule.forward import (
 from jule.forward.agglomerate import SAMPLES_A_FIRST_CLUSTER, grow_tree
 from jule.joint.choose import choose_n_clusters
 from jule.joint.config import Config
-
-Progress = Callable[[str, float], None]
+from jule.joint.stages import Progress
 
 
 @dataclass(frozen=True, eq=False)

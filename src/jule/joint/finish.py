@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from jule.forward import Digraph, MergeTree
 from jule.forward.assign import cluster_affinities, label_confidence, modularity
 from jule.joint.choose import Choice, choose_n_clusters
-from jule.joint.clustering import Progress, cut, first_clusters, merge_tree, view
+from jule.joint.clustering import cut, first_clusters, merge_tree, view
 from jule.joint.config import Config
+from jule.joint.stages import Progress
 from jule.joint.state import State
 
 

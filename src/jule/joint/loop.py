@@ -17,8 +17,9 @@ from jule.backward.train import refuse_collapsed
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
 from jule.forward.prepare import refuse_all_identical
-from jule.joint.clustering import Progress, View, cut, first_clusters, merge_tree, target, view
+from jule.joint.clustering import View, cut, first_clusters, merge_tree, target, view
 from jule.joint.config import Config
+from jule.joint.stages import Progress, in_period
 from jule.joint.state import Period, State
 from jule.joint.warp import warps_keep_clusters
 
@@ -162,7 +163,7 @@ def next_period(
     >>> next_period(state, images, embedder, config)  # doctest: +SKIP
     """
     clock = _Clock()
-    show = _named(progress, f"period {state.n_periods + 1}")
+    show = in_period(progress, state.n_periods, config)
     losses = train(
         embedder,
         samples,
@@ -219,12 +220,6 @@ def _has_a_pair(labels: NDArray[np.integer]) -> bool:
 def _mean_of_tenth(losses: list[float]) -> float | None:
     tenth = losses[: max(1, len(losses) // 10)]
     return sum(tenth) / len(tenth) if tenth else None
-
-
-def _named(progress: Progress | None, name: str) -> Progress | None:
-    if progress is None:
-        return None
-    return lambda stage, share: progress(f"{name}, {stage}", share)
 
 
 class _Clock:
