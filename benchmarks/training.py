@@ -20,9 +20,9 @@ from jule.backward.networks import CHANNELS, KERNEL, OUTPUTS, layer_plan
 from jule.images import load_dataset
 from jule.joint import first_network, joint_learning, preset
 
-SIZES = {"MNIST, 28 x 28": (28, 30), "COIL, 128 x 128": (128, 3)}  # side, steps a measurement
+SIZES = {"MNIST, 28 x 28": (28, 20), "COIL, 128 x 128": (128, 2)}  # side, steps a measurement
 BATCH = 100
-TURNS = 3
+TURNS = 2
 
 
 def images_of(side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +95,7 @@ def product_rate() -> float:
 
 def measure_loop(which: str, side: int, steps: int) -> dict[str, float]:
     loop = plain_loop(side) if which == "plain" else jule_loop(side)
-    loop(2)
+    loop(1)
     best = min(seconds(lambda: loop(steps))[0] for _ in range(2))
     return {"images/s": steps * BATCH / best, "GFLOP/s of products": product_rate()}
 
@@ -110,6 +110,7 @@ def measure_memory() -> dict[str, float]:
 
 
 def main() -> None:
+    memory = in_fresh_process("benchmarks.training", "memory")
     found: dict[str, dict[str, float]] = {}
     for name, (side, steps) in SIZES.items():
         turns = [
@@ -131,7 +132,6 @@ def main() -> None:
             "GFLOP/s of matrix products": rate,
             "jule's share of that": done / rate,
         }
-    memory = in_fresh_process("benchmarks.training", "memory")
     write(
         "training",
         "python -m benchmarks.training",

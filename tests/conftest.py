@@ -2,6 +2,10 @@
 
 import os
 
+# Tests run side by side, one a core: threads beyond that would only wait for each other. Set before
+# anything loads torch, and inherited by every process that a test starts.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 
 

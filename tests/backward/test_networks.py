@@ -36,16 +36,6 @@ NAMES = {nn.Conv2d: "conv", nn.BatchNorm2d: "bn", nn.ReLU: "relu", nn.MaxPool2d:
 SIZES = [(1, 1), (1, 28), (3, 3), (8, 8), (12, 12), (13, 17), (28, 5), (55, 55), (4, 128), (92, 70)]
 
 
-@pytest.fixture(autouse=True)
-def calm():
-    """The same weights every time, and one thread: more only get in each other's way here."""
-    torch.manual_seed(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def random_images(*shape, seed=0):
     return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
 

@@ -15,16 +15,6 @@ from jule.backward.train import learning_rate, refuse_collapsed
 module = import_module("jule.backward.train")
 
 
-@pytest.fixture(autouse=True)
-def calm():
-    """The same weights every time, and one thread: more only get in each other's way here."""
-    torch.manual_seed(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def patterns(n=40, side=12, clusters=4, noise=200, seed=0):
     """Noisy images of a few random patterns, and which pattern each of them is."""
     rng = np.random.default_rng(seed)
