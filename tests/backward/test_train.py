@@ -277,8 +277,8 @@ def test_sound_outputs_pass():
     refuse_collapsed(np.array([[1.0, 0.0], [np.cos(0.1), np.sin(0.1)]]))
 
 
-def test_failed_training_is_a_runtime_error():
-    assert issubclass(TrainingFailedError, RuntimeError)
+def test_failed_training_is_an_arithmetic_error():
+    assert issubclass(TrainingFailedError, ArithmeticError)
 
 
 # Embedding

@@ -326,9 +326,10 @@ def channel_moments(
     # Sums of differences from any one pixel: a constant channel has exactly none.
     pixel = _rows_of_pixels(samples[:1], level)[0]
     total, squares, count = np.zeros(channels), np.zeros(channels), 0
-    rows = max(1, 2**22 // samples[0].size)  # 32 MiB of float64 in a block
+    rows = max(1, 2**20 // samples[0].size)  # 8 MiB of float64 in a block
     for start in range(0, len(samples), rows):
-        block = _rows_of_pixels(samples[start : start + rows], level) - pixel
+        block = _rows_of_pixels(samples[start : start + rows], level)
+        block -= pixel
         total += block.sum(axis=0)
         squares += np.einsum("ij,ij->j", block, block)
         count += len(block)
