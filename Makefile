@@ -25,8 +25,10 @@ format: .venv/ready   ## format the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-reproduce: .venv/ready   ## the paper's AC-GDL row on real data (needs JULE_DATA)
+reproduce: .venv/ready   ## the paper's AC-GDL, OURS-SF and OURS-RC on real data (needs JULE_DATA); hours
 	$(BIN)/jule reproduce raw-gdl
+	$(BIN)/jule reproduce joint
+	$(BIN)/jule reproduce joint --preset paper --datasets mnist-test,usps
 
 bench: .venv/bench   ## speed, memory and growth against peers; takes about an hour
 	$(BIN)/python -m benchmarks

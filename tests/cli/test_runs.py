@@ -106,6 +106,7 @@ def test_ctrl_c_says_how_to_go_on_and_resume_does(files):
     assert process.returncode == 130
     assert "jule resume stopped" in errors
     assert not list((files / "stopped").rglob("*.part"))
-    done = jule("resume", "stopped", cwd=files)
+    (files / "moved.npz").write_bytes((files / "digits.npz").read_bytes())
+    done = jule("resume", "stopped", "--source", "moved.npz", cwd=files)
     assert done.returncode == 0, done.stderr
     assert (files / "stopped" / "labels.csv").exists()

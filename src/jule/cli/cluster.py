@@ -70,6 +70,9 @@ def cluster(
 @friendly
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
+    source: Annotated[
+        Path | None, typer.Option(help="Where the images are now, if they were moved.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Go on with an interrupted run; it ends as if nothing had happened.
@@ -84,9 +87,10 @@ def resume(
     if folder.is_finished:
         typer.echo(f"{run} is finished: nothing is left to do")
         return
-    if not about["source"]:
-        raise ValueError(f"{run} does not say where its data came from")
-    run_and_tell(folder, read_samples(about["source"]), device)
+    found = source or about["source"]
+    if not found:
+        raise ValueError(f"{run} does not say where its images are: give --source")
+    run_and_tell(folder, read_samples(found), device)
 
 
 def run_and_tell(run: Run, data: Samples, device: str) -> None:

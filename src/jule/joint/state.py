@@ -38,7 +38,7 @@ class Period:
     clusters_before, clusters_after
         How many clusters the network was trained on, and how many merging left.
     steps, images
-        Batches and images of training.
+        Batches of training, and batches times the batch size.
     loss_first, loss_last
         The mean loss of the first and of the last tenth of the batches.
     affinity_first, affinity_last
