@@ -1,4 +1,4 @@
-"""A training step of the paper's networks against the plain eager loop, and memory of MNIST-full.
+"""A training step of the paper's networks against the plain eager loop.
 
 Every variant runs in processes of its own, in turn, because they differ in how memory is allocated.
 """
@@ -14,11 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.common import Memory, in_fresh_process, seconds, write
+from benchmarks.common import in_fresh_process, seconds, write
 from jule.backward import Training, build_embedder, train, weighted_triplet_loss
 from jule.backward.networks import CHANNELS, KERNEL, OUTPUTS, layer_plan
-from jule.images import load_dataset
-from jule.joint import first_network, joint_learning, preset
 
 SIZES = {"MNIST, 28 x 28": (28, 20), "COIL, 128 x 128": (128, 2)}  # side, steps a measurement
 BATCH = 100
@@ -100,17 +98,7 @@ def measure_loop(which: str, side: int, steps: int) -> dict[str, float]:
     return {"images/s": steps * BATCH / best, "GFLOP/s of products": product_rate()}
 
 
-def measure_memory() -> dict[str, float]:
-    """Peak memory of the whole process over the start and one period on MNIST-full."""
-    memory = Memory()
-    data = load_dataset("mnist")
-    config = preset("default", n_clusters=10, epochs=0.1, most_images=7_000, least_images=0)
-    next(joint_learning(data.images, first_network(data.images, config), config))
-    return {"MiB in all": memory.peak() + memory.before}
-
-
 def main() -> None:
-    memory = in_fresh_process("benchmarks.training", "memory")
     found: dict[str, dict[str, float]] = {}
     for name, (side, steps) in SIZES.items():
         turns = [
@@ -136,14 +124,12 @@ def main() -> None:
         "training",
         "python -m benchmarks.training",
         {"batch": BATCH, "turns": TURNS, "threads": torch.get_num_threads()},
-        {"steps": found, "MNIST-full": memory},
+        {"steps": found},
     )
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         main()
-    elif sys.argv[1] == "memory":
-        print(json.dumps(measure_memory()))
     else:
         print(json.dumps(measure_loop(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

@@ -1,4 +1,4 @@
-"""Keep freed memory for the next batch instead of handing it back to the system."""
+"""Keep freed memory for the next batch, and hand it back to the system after the last one."""
 
 from __future__ import annotations
 
@@ -25,11 +25,29 @@ def keep_freed_memory() -> bool:
     >>> keep_freed_memory() in (True, False)
     True
     """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return False
     options = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, NEVER), (M_TOP_PAD, AHEAD))
-    return all(mallopt(option, value) == 1 for option, value in options)
+    c = _glibc()
+    return c is not None and all(c.mallopt(option, value) == 1 for option, value in options)
+
+
+def return_freed_memory() -> None:
+    """Hand back what was kept: what comes after training allocates in other sizes.
+
+    Examples
+    --------
+    >>> return_freed_memory()
+    """
+    c = _glibc()
+    if c is not None:
+        c.malloc_trim(0)
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        c = ctypes.CDLL(None)
+        return c if hasattr(c, "mallopt") and hasattr(c, "malloc_trim") else None
+    except OSError:
+        return None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jule.backward.augment import small_warps
 from jule.backward.batches import Batches, cluster_batches, random_batches
 from jule.backward.loss import Negatives, weighted_triplet_loss
-from jule.backward.memory import keep_freed_memory
+from jule.backward.memory import keep_freed_memory, return_freed_memory
 from jule.backward.networks import Embedder, as_images
 
 EMBED_AT_ONCE = 500  # samples, or ...
@@ -133,6 +133,7 @@ def train(
             )
         if progress is not None:
             progress((step + 1) / n_steps)
+    return_freed_memory()
     return losses
 
 
@@ -177,6 +178,7 @@ def embed(
         parts.append(embedder.tap(x, tap).cpu().numpy())
         if progress is not None:
             progress(min(1.0, (start + at_once) / len(samples)))
+    return_freed_memory()
     return np.concatenate(parts).astype(np.float32, copy=False)
 
 

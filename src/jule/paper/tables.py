@@ -231,10 +231,13 @@ def _training(results: Path) -> str:
         for name, step in found["steps"].items()
     ]
     header = ["network", "plain images/s", "jule images/s", "jule / plain"]
-    return markdown([*header, "GFLOP/s of matrix products", SHARE], rows) + (
-        f"\n\nMNIST-full, start and one period, the whole process: "
-        f"{found['MNIST-full']['MiB in all']:,.0f} MiB at most."
-    )
+    return markdown([*header, "GFLOP/s of matrix products", SHARE], rows)
+
+
+def _memory(results: Path) -> str:
+    found = _measured(results, "memory")
+    row = ["MNIST-full, a round and RC, the whole process", f"{found['MiB in all']:,.0f} MiB"]
+    return markdown(["", "at most"], [row])
 
 
 def _approximate(results: Path) -> str:
@@ -275,6 +278,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "presets": _presets,
     "chosen": _chosen,
     "training": _training,
+    "memory": _memory,
     "neighbors": _neighbors,
     "linkage": _linkage,
     "approximate": _approximate,
