@@ -1,44 +1,44 @@
-"""Keep freed memory for the next batch, and hand it back to the system after the last one."""
+"""Keep freed memory from batch to batch, and hand it back to the system after the last one."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
-# Names of glibc's malloc.h.
+# Names of glibc's malloc.h: while training, and the defaults that it starts with.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
-NEVER = 2**31 - 1
-AHEAD = 2**26
+WHILE_TRAINING = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 2**26))
+OTHERWISE = ((M_MMAP_MAX, 65536), (M_TRIM_THRESHOLD, 2**17), (M_TOP_PAD, 2**17))
 
 
-@cache
-def keep_freed_memory() -> bool:
-    """Ask glibc to reuse large blocks; says whether it will.
+@contextmanager
+def freed_memory_kept() -> Iterator[None]:
+    """Let glibc reuse large blocks inside this block of code, and give them all back at its end.
 
     By default every large tensor is mapped anew and unmapped when freed, and the first touch of
-    each of its pages stops the program: up to half of a training step on large images. Elsewhere
-    than on Linux with glibc nothing is done.
+    each of its pages stops the program: up to half of a training step on large images. Kept for
+    ever, blocks of all sizes would pile up; so it ends with the training. Elsewhere than on Linux
+    with glibc nothing is done.
 
     Examples
     --------
-    >>> keep_freed_memory() in (True, False)
-    True
-    """
-    options = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, NEVER), (M_TOP_PAD, AHEAD))
-    c = _glibc()
-    return c is not None and all(c.mallopt(option, value) == 1 for option, value in options)
-
-
-def return_freed_memory() -> None:
-    """Hand back what was kept: what comes after training allocates in other sizes.
-
-    Examples
-    --------
-    >>> return_freed_memory()
+    >>> with freed_memory_kept():
+    ...     pass
     """
     c = _glibc()
-    if c is not None:
+    if c is None:
+        yield
+        return
+    for option, value in WHILE_TRAINING:
+        c.mallopt(option, value)
+    try:
+        yield
+    finally:
+        for option, value in OTHERWISE:
+            c.mallopt(option, value)
         c.malloc_trim(0)
 
 

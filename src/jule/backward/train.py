@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jule.backward.augment import small_warps
 from jule.backward.batches import Batches, cluster_batches, random_batches
 from jule.backward.loss import Negatives, weighted_triplet_loss
-from jule.backward.memory import keep_freed_memory, return_freed_memory
+from jule.backward.memory import freed_memory_kept
 from jule.backward.networks import Embedder, as_images
 
 EMBED_AT_ONCE = 500  # samples, or ...
@@ -55,6 +55,7 @@ def learning_rate(settings: Training, step: int) -> float:
     return settings.learning_rate / math.pow(1.0 + settings.decay * step, settings.decay_power)
 
 
+@freed_memory_kept()
 def train(
     embedder: Embedder,
     samples: NDArray,
@@ -92,7 +93,6 @@ def train(
     >>> len(train(build_embedder(images), images, np.arange(40) % 4, n_steps=2))
     2
     """
-    keep_freed_memory()
     settings = settings or Training()
     device = embedder.mean.device
     optimizer = torch.optim.SGD(
@@ -133,7 +133,6 @@ def train(
             )
         if progress is not None:
             progress((step + 1) / n_steps)
-    return_freed_memory()
     return losses
 
 
@@ -150,6 +149,7 @@ def _batches(
     return (batch for batch in dealt if len(batch) > 1)
 
 
+@freed_memory_kept()
 @torch.no_grad()
 def embed(
     embedder: Embedder,
@@ -178,7 +178,6 @@ def embed(
         parts.append(embedder.tap(x, tap).cpu().numpy())
         if progress is not None:
             progress(min(1.0, (start + at_once) / len(samples)))
-    return_freed_memory()
     return np.concatenate(parts).astype(np.float32, copy=False)
 
 
