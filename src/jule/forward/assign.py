@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 
-AT_ONCE = 2**24  # products held at one time: 64 MiB
+AT_ONCE = 2**23  # products held at one time: 64 MiB
 
 
 def cluster_affinities(
@@ -31,6 +31,8 @@ def cluster_affinities(
     [[0.0, 1.0]]
     """
     k = min(n_neighbors, len(samples))
+    # In float64 the last digit of a share does not depend on the other samples of its block.
+    new, samples = new.astype(np.float64), samples.astype(np.float64)
     half_norms = 0.5 * np.einsum("ij,ij->i", samples, samples)
     shares = np.zeros((len(new), int(labels.max()) + 1))
     rows = max(1, AT_ONCE // len(samples))
@@ -38,7 +40,7 @@ def cluster_affinities(
         block = new[start : start + rows]
         scores = half_norms - block @ samples.T  # half the squared distance, but for |x|^2 / 2
         nearest = np.argpartition(scores, k - 1, axis=1)[:, :k]
-        distances = 2.0 * np.take_along_axis(scores, nearest, axis=1).astype(np.float64)
+        distances = 2.0 * np.take_along_axis(scores, nearest, axis=1)
         distances -= distances.min(axis=1, keepdims=True)
         weights = np.exp(-distances / sigma2) if sigma2 > 0 else (distances == 0.0) * 1.0
         which = np.repeat(np.arange(start, start + len(block)), k)
