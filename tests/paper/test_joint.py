@@ -63,13 +63,15 @@ def test_the_table_shows_mean_and_spread_over_the_seeds(tmp_path):
     for seed, nmi in enumerate((0.8, 0.9, 1.0)):
         write_record(joint.record_path(tmp_path, "usps", "default", seed), record(nmi))
     write_record(joint.record_path(tmp_path, "usps", "paper", 0), record(0.4))
+    write_record(joint.record_path(tmp_path, "mnist-test", "default", 0), record(0.7))
     shown = tables.TABLES["joint default"](tmp_path)
     assert "| USPS | 0.858 / 0.922 |" in shown
     assert "0.900 ± 0.082 / 0.900 ± 0.082" in shown
-    assert shown.count("\n") == 2, "sets without results have no row"
+    assert shown.count("\n") == 3, "sets without results have no row"
+    assert "| MNIST-test |" in shown, "whose records are not MNIST-full's"
     assert "1.00 |" in tables.TABLES["presets"](tmp_path)
     chosen = tables.TABLES["chosen"](tmp_path)
-    assert "better one was chosen | 3 |" in chosen
+    assert "better one was chosen | 4 |" in chosen
     assert "worse one was chosen | 1 |" in chosen
     assert "cost | 0.100 |" in chosen
 

@@ -101,7 +101,7 @@ def _raw_gdl(results: Path) -> str:
 
 
 def _joint_records(results: Path, which: str, dataset: str) -> list[dict[str, Any]]:
-    paths = sorted((results / joint.FOLDER / which).glob(f"{dataset}-*.json"))
+    paths = sorted((results / joint.FOLDER / which).glob(f"{dataset}-[0-9]*.json"))
     return [read_record(path) for path in paths]
 
 
