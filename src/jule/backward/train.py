@@ -176,13 +176,20 @@ def embed(
     at_once = EMBED_AT_ONCE
     if embedder.size is not None:
         at_once = max(1, min(at_once, PIXELS_AT_ONCE // math.prod(embedder.size)))
-    parts = []
+    # One array from the first batch on: small pieces kept between the batches' large blocks would
+    # keep those from being used again.
+    embedding: NDArray[np.float32] | None = None
     for start in range(0, len(samples), at_once):
         x = as_images(samples[start : start + at_once]).to(device, embedder.mean.dtype)
-        parts.append(embedder.tap(x, tap).cpu().numpy())
+        part = embedder.tap(x, tap).cpu().numpy()
+        if embedding is None:
+            embedding = np.empty((len(samples), part.shape[1]), np.float32)
+        embedding[start : start + len(part)] = part
         if progress is not None:
             progress(min(1.0, (start + at_once) / len(samples)))
-    return np.concatenate(parts).astype(np.float32, copy=False)
+    if embedding is None:
+        raise ValueError("there are no samples to embed")
+    return embedding
 
 
 def refuse_collapsed(embedding: NDArray[np.floating]) -> None:
