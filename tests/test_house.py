@@ -29,6 +29,7 @@ MAY_KNOW = {
 }
 LIBRARIES = {
     "forward": {"numpy", "numba", "threadpoolctl", "pynndescent"},
+    "backward": {"numpy", "torch"},
     "evaluation": {"numpy", "scipy", "sklearn"},
 }
 

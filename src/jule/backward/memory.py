@@ -19,7 +19,7 @@ def freed_memory_kept() -> Iterator[None]:
     """Let glibc reuse large blocks inside this block of code, and give them all back at its end.
 
     By default every large tensor is mapped anew and unmapped when freed, and the first touch of
-    each of its pages stops the program: up to half of a training step on large images. Kept for
+    each of its pages stops the program: a good part of a training step on large images. Kept for
     ever, blocks of all sizes would pile up; so it ends with the training. Elsewhere than on Linux
     with glibc nothing is done.
 

@@ -42,7 +42,7 @@ class Config:
     min_cluster_size: int | None = None  # smaller ones do not count towards K; None is n / (20 K)
 
     # Backward pass.
-    max_side: int | None = 32  # larger images are averaged down: as good as 64 at an eighth of it
+    max_side: int | None = 32  # larger images are averaged down: far less work, hardly worse
     level: bool = True  # the network, like the first clustering, sees images of norm 1
     epochs: float = 2.4  # a period; cluster-aware batches need no 20
     least_images: int = 24_000  # a period of a small set: 2.4 epochs of 575 images teach nothing
@@ -56,10 +56,10 @@ class Config:
     margin: float = 0.2
     negatives: Negatives = "nearest"  # random ones are soon too easy; the paper's own choice
     n_negatives: int = 20  # fewer can collapse a network that knows nothing yet
-    batches: Batches = "clusters"  # a random batch of 100 has about four pairs to learn from
+    batches: Batches = "clusters"  # a random batch has hardly any pairs to learn from
     batch_size: int = 100
     per_cluster: int = 4  # samples of a cluster that meet in a batch
-    augment: bool = True  # small shifts, turns, scalings and shears: the largest single gain
+    augment: bool = True  # small shifts, turns, scalings and shears, where they do no harm
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
