@@ -33,7 +33,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from jule.backward import Embedder, embed
-from jule.backward.networks import best_device, describe, rebuild, restore, state_of
+from jule.backward.embedder import best_device, describe, rebuild, restore, state_of
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree
 from jule.images import fingerprint
