@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import typer
 
+from jule.cli.cache import cache
 from jule.cli.cluster import cluster, resume
 from jule.cli.cut import cut
 from jule.cli.demo import demo
+from jule.cli.info import info
 from jule.cli.predict import predict
 from jule.cli.reproduce import reproduce
+from jule.cli.similar import similar
 
 app = typer.Typer(
     help="Turn a pile of unlabelled images into clusters.",
@@ -16,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, cluster, resume, predict, cut):
+for command in (demo, info, cluster, resume, predict, similar, cut, cache):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 
@@ -24,7 +30,12 @@ app.add_typer(reproduce, name="reproduce")
 @app.callback(invoke_without_command=True)
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show where an error comes from; may stand anywhere."
+    ),
 ) -> None:
+    if debug:
+        os.environ["JULE_DEBUG"] = "1"
     if version:
         from jule import __version__
 
@@ -39,4 +50,7 @@ def main() -> None:
     --------
     >>> main()  # doctest: +SKIP
     """
-    app()
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:  # wherever it was typed
+        arguments = ["--debug", *(one for one in arguments if one != "--debug")]
+    app(arguments)

@@ -27,11 +27,14 @@ def cut(
     from jule.forward import affinity_graph, nearest_neighbors
     from jule.forward.assign import label_confidence
     from jule.joint.clustering import cut as cut_tree
-    from jule.runs import Run, read_results, write_labels
+    from jule.runs import Run, first_copies_of, labels_together, read_results
+    from jule.sheets import write_labels
 
-    finished = read_results(Run(run))
+    folder = Run(run)
+    finished = read_results(folder)
     result, config = finished.result, finished.config
     labels = cut_tree(result.tree, n_clusters, config)
+    labels = labels_together(labels, first_copies_of(folder, finished.names))
     neighbors = nearest_neighbors(
         result.embedding, min(config.n_neighbors, len(result.embedding) - 1)
     )

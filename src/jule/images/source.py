@@ -1,0 +1,237 @@
+"""What every kind of source offers: a length, names, and batches of pictures of one size."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from jule.images.decode import BadPictureError, Look, decode
+from jule.images.pipeline import cores, in_order
+
+Picture = bytes | Image.Image | NDArray  # a file's content, or pixels
+
+SUFFIXES = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
+    ".avif", ".ppm", ".pgm", ".heic", ".heif",
+)  # fmt: skip
+CHUNK = 64  # pictures, or ...
+CHUNK_BYTES = 2**23  # ... fewer large ones: what waits to be decoded stays small
+MOST_BYTES = 2**29  # of one picture's file; nobody's photograph is larger
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What was left out, and why.
+
+    Attributes
+    ----------
+    name
+        As it is shown; never a name to open.
+    reason
+        In words.
+    picture
+        Whether it was meant to be a picture. Other files that lie around are listed too, but no
+        reason to stop for anybody.
+    """
+
+    name: str
+    reason: str
+    picture: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some pictures in a row, brought to one look.
+
+    Attributes
+    ----------
+    images
+        uint8 (m, h, w) or (m, h, w, 3): those that could be read.
+    numbers
+        (m,) their places in the source.
+    digests
+        16 bytes for each, the same for the same content.
+    skipped
+        Those that could not be read, by their places.
+    """
+
+    images: NDArray[np.uint8]
+    numbers: list[int]
+    digests: list[bytes]
+    skipped: dict[int, str]
+
+
+class ImageSource(ABC):
+    """A pile of pictures somewhere.
+
+    A kind of source says how many there are, their names, and how to get one as it comes; bringing
+    them all to one size on all cores is the same for every kind.
+
+    Attributes
+    ----------
+    where
+        What the user typed.
+    names
+        One text a picture.
+    labels
+        True classes, where the source has them: for evaluation alone.
+    left_out
+        What was seen while listing and will not be read.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        names: list[str],
+        labels: NDArray | None = None,
+        left_out: list[Skipped] | None = None,
+    ) -> None:
+        self.where = where
+        self.names = names
+        self.labels = labels
+        self.left_out = left_out or []
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @abstractmethod
+    def picture(self, number: int) -> Picture:
+        """Give one picture as it comes: the bytes of its file, or its pixels.
+
+        Raises OSError or BadPictureError where that cannot be done.
+        """
+
+    def array(self) -> NDArray | None:
+        """Give all pictures at once, where they are one array already."""
+        return None
+
+    def place(self, number: int) -> Path | None:
+        """Give the file of a picture, where it is a file of its own."""
+        return None
+
+    def identity(self) -> Iterator[str] | None:
+        """Give texts that change when the content does; None where nobody can tell."""
+        return None
+
+    def batches(self, look: Look, start: int = 0, workers: int | None = None) -> Iterator[Batch]:
+        """Give the pictures from `start` on, in order, decoded on all cores.
+
+        Examples
+        --------
+        >>> from jule.images.arrays import ArraySource
+        >>> source = ArraySource(np.zeros((5, 8, 8), np.uint8))
+        >>> [batch.images.shape for batch in source.batches(Look(4, 4, 1))]
+        [(5, 4, 4)]
+        """
+        return in_order(
+            lambda chunk: _decode_chunk(chunk, look), self._chunks(start), workers or cores()
+        )
+
+    def _chunks(self, start: int) -> Iterator[dict[int, Picture | str]]:
+        """Read pictures one after the other; what cannot be read is a text that says why."""
+        chunk: dict[int, Picture | str] = {}
+        size = 0
+        for number in range(start, len(self)):
+            chunk[number] = picture = self._picture_or_reason(number)
+            size += len(picture) if isinstance(picture, bytes) else 0
+            if len(chunk) == CHUNK or size > CHUNK_BYTES:
+                yield chunk
+                chunk, size = {}, 0
+        if chunk:
+            yield chunk
+
+    def _picture_or_reason(self, number: int) -> Picture | str:
+        try:
+            return self.picture(number)
+        except BadPictureError as error:
+            return str(error)
+        except OSError as error:
+            return reason_of(error)
+
+
+def _decode_chunk(chunk: dict[int, Picture | str], look: Look) -> Batch:
+    images = np.empty((len(chunk), *look.shape), np.uint8)
+    numbers: list[int] = []
+    digests: list[bytes] = []
+    skipped: dict[int, str] = {}
+    for number, picture in chunk.items():
+        if isinstance(picture, str):
+            skipped[number] = picture
+            continue
+        try:
+            images[len(numbers)], digest = decode(picture, look)
+        except BadPictureError as error:
+            skipped[number] = str(error)
+        else:
+            numbers.append(number)
+            digests.append(digest)
+    return Batch(images[: len(numbers)], numbers, digests, skipped)
+
+
+def reason_of(error: OSError) -> str:
+    """Say in words why a file could not be read.
+
+    Examples
+    --------
+    >>> reason_of(PermissionError(13, "Permission denied"))
+    'it may not be read (permission denied)'
+    """
+    if isinstance(error, FileNotFoundError):
+        return "it vanished before it was read"
+    if isinstance(error, PermissionError):
+        return "it may not be read (permission denied)"
+    return f"it cannot be read ({error.strerror or error})"
+
+
+def is_picture_name(name: str) -> bool:
+    """Tell by its suffix whether a file is meant to be a picture.
+
+    Examples
+    --------
+    >>> is_picture_name("a/IMG_1.JPG"), is_picture_name("notes.txt")
+    (True, False)
+    """
+    return Path(name).suffix.lower() in SUFFIXES
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether a path inside a folder or an archive is hidden, or a system's own litter.
+
+    Examples
+    --------
+    >>> is_hidden(".thumbs/a.jpg"), is_hidden("__MACOSX/a.jpg"), is_hidden("b/a.jpg")
+    (True, True, False)
+    """
+    return any(part.startswith(".") or part == "__MACOSX" for part in Path(name).parts)
+
+
+def shown(name: str) -> str:
+    """Give a name that can be written anywhere, bytes that are no text as escapes.
+
+    Examples
+    --------
+    >>> shown("caf\\udce9.jpg")
+    'caf\\\\udce9.jpg'
+    """
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def is_text(name: str) -> bool:
+    """Tell whether a file's name is proper UTF-8.
+
+    Examples
+    --------
+    >>> is_text("café.jpg"), is_text("caf\\udce9.jpg")
+    (True, False)
+    """
+    return shown(name) == name
+
+
+NOT_TEXT = "its name is not UTF-8: rename it"
+OTHER_KIND = "it is not a picture file"

@@ -1,0 +1,132 @@
+"""Pictures in tar files, one or many: also the shards of WebDataset."""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.images.decode import BadPictureError
+from jule.images.files import identity_of
+from jule.images.source import (
+    MOST_BYTES,
+    NOT_TEXT,
+    OTHER_KIND,
+    ImageSource,
+    Skipped,
+    is_hidden,
+    is_picture_name,
+    is_text,
+    shown,
+)
+
+SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+BESIDE = (".cls", ".json", ".txt", ".id", ".index")  # what a shard keeps beside its pictures
+DAMAGED = (tarfile.TarError, EOFError, zlib.error)
+
+
+@dataclass(frozen=True)
+class _Member:
+    shard: int
+    about: tarfile.TarInfo
+
+
+class TarSource(ImageSource):
+    """The pictures of tar files, in the order they lie there.
+
+    In WebDataset's layout what belongs together has one name up to the first dot: 0001.jpg and
+    0001.cls. Where every picture has a .cls file with a whole number, these are the true classes,
+    to score the result by.
+
+    Examples
+    --------
+    >>> TarSource("shards", [Path("shard-0.tar"), Path("shard-1.tar")])  # doctest: +SKIP
+    """
+
+    def __init__(self, where: str, paths: list[Path]) -> None:
+        self._paths = paths
+        self._files = [_open(path) for path in paths]
+        self._members: list[_Member] = []
+        names: list[str] = []
+        left_out: list[Skipped] = []
+        classes: dict[str, int] = {}
+        for shard, file in enumerate(self._files):
+            before = "" if len(paths) == 1 else f"{paths[shard].name}/"
+            try:
+                for about in file:
+                    name = before + about.name
+                    if not about.isfile() or is_hidden(about.name):
+                        continue
+                    if about.name.endswith(".cls"):
+                        classes.update(_class_of(file, about, name))
+                    elif not is_picture_name(about.name):
+                        if not about.name.endswith(BESIDE):
+                            left_out.append(Skipped(shown(name), OTHER_KIND, picture=False))
+                    elif not is_text(name):
+                        left_out.append(Skipped(shown(name), NOT_TEXT))
+                    else:
+                        self._members.append(_Member(shard, about))
+                        names.append(name)
+            except (*DAMAGED, OSError) as error:
+                left_out.append(Skipped(paths[shard].name, f"the archive is cut off ({error})"))
+        super().__init__(where, names, _labels(names, classes), left_out)
+
+    def picture(self, number: int) -> bytes:
+        """Read one picture out of its shard."""
+        member = self._members[number]
+        if member.about.size > MOST_BYTES:
+            raise BadPictureError(f"its file is too large ({member.about.size:,} bytes)")
+        try:
+            file = self._files[member.shard].extractfile(member.about)
+            content = b"" if file is None else file.read()
+        except DAMAGED as error:
+            raise BadPictureError(f"it cannot be unpacked ({error})") from error
+        if len(content) < member.about.size:
+            raise BadPictureError("it is cut off with its archive")
+        return content
+
+    def identity(self) -> Iterator[str]:
+        """Give path, size and time of every tar file."""
+        return (identity_of(path) for path in self._paths)
+
+
+def _open(path: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(path)
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise ValueError(f"{path} cannot be read as a tar file: {error}") from error
+
+
+def _class_of(file: tarfile.TarFile, about: tarfile.TarInfo, name: str) -> dict[str, int]:
+    content = file.extractfile(about)
+    text = b"" if content is None else content.read(32)
+    try:
+        return {key_of(name): int(text)}
+    except ValueError:
+        return {}
+
+
+def key_of(name: str) -> str:
+    """Give the part of a name that WebDataset's files of one sample share.
+
+    Examples
+    --------
+    >>> key_of("a.b/0001.left.jpg")
+    'a.b/0001'
+    """
+    path = PurePosixPath(name)
+    return str(path.with_name(path.name.split(".")[0] or path.name))
+
+
+def _labels(names: list[str], classes: dict[str, int]) -> NDArray | None:
+    keys = [key_of(name) for name in names]
+    if not names or any(key not in classes for key in keys):
+        return None
+    return np.array([classes[key] for key in keys])
