@@ -487,3 +487,21 @@ def test_two_at_once_are_refused(tmp_path):
 
     found = sort_into_folders([Picture("a", "c", content=second)], tmp_path / "to", "copy")
     assert found == Sorted(made=1)
+
+
+@POSIX
+def test_a_folder_swapped_for_a_link_while_it_is_written_to_leads_nowhere(tmp_path):
+    if not folders.RELATIVE:
+        pytest.skip("no folder is held open")
+    to, outside = tmp_path / "to", tmp_path / "outside"
+    outside.mkdir()
+
+    def swap():
+        (to / "c").rename(tmp_path / "moved")
+        (to / "c").symlink_to(outside)
+        return b"first"
+
+    pictures = [Picture("a", "c", content=swap), *in_memory("b", folder="c")]
+    sort_into_folders(pictures, to, "copy")
+    assert list(outside.iterdir()) == []
+    assert files_in(tmp_path / "moved") == ["a", "b.png"]

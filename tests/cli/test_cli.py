@@ -37,6 +37,7 @@ def test_help_has_examples():
     assert "Example: jule resume" in jule("resume", "--help").stdout
     assert "Example: jule predict" in jule("predict", "--help").stdout
     assert "Example: jule cut" in jule("cut", "--help").stdout
+    assert "Example: jule export" in jule("export", "--help").stdout
     assert "--datasets usps,mnist-test" in jule("reproduce", "raw-gdl", "--help").stdout
 
 

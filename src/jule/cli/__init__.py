@@ -7,6 +7,7 @@ import typer
 from jule.cli.cluster import cluster, resume
 from jule.cli.cut import cut
 from jule.cli.demo import demo
+from jule.cli.export import export
 from jule.cli.predict import predict
 from jule.cli.reproduce import reproduce
 
@@ -16,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, cluster, resume, predict, cut):
+for command in (demo, cluster, resume, predict, cut, export):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 
