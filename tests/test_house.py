@@ -26,6 +26,7 @@ MAY_KNOW = {
     "estimate": PARTS | {"joint"},
     "sorting": PARTS | {"joint", "runs"},
     "sheets": PARTS | {"joint"},
+    "export": PARTS | {"joint"},
     "report": None,
     "paper": None,
     "cli": None,

@@ -11,6 +11,7 @@ from jule.cli.cache import cache
 from jule.cli.cluster import cluster, resume
 from jule.cli.cut import cut
 from jule.cli.demo import demo
+from jule.cli.export import export
 from jule.cli.info import info
 from jule.cli.predict import predict
 from jule.cli.reproduce import reproduce
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, info, cluster, resume, predict, similar, cut, cache):
+for command in (demo, info, cluster, resume, predict, similar, cut, export, cache):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 

@@ -21,7 +21,7 @@ def predict(
     to: Annotated[
         Path | None, typer.Option(help="Also put the pictures here, into a folder a cluster.")
     ] = None,
-    how: Annotated[str, typer.Option(help="With --to: link or copy.")] = "link",
+    how: Annotated[str | None, typer.Option(help="With --to: link or copy.")] = None,
     strict: Strict = False,
     cache: CacheOption = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
