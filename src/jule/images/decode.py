@@ -202,6 +202,8 @@ def turn_of(image: Image.Image) -> int:
     >>> turn_of(Image.new("L", (2, 2)))
     1
     """
+    if image.format == "JPEG" and "exif" not in image.info:
+        return 1
     try:
         turn = image.getexif().get(ORIENTATION, 1)
     except Exception:  # what stands beside the pixels must not cost the picture
@@ -215,7 +217,9 @@ def _brought_to(look: Look, image: Image.Image) -> Image.Image:
     # All is done on the picture as it lies; only the small result is turned upright.
     size = size[::-1] if turn in SIDEWAYS else size
     image.draft(look.mode, size)
-    image = _resized(_plain(image).convert(look.mode), size, look.aspect)
+    image = _plain(image)
+    image = image if image.mode == look.mode else image.convert(look.mode)
+    image = _resized(image, size, look.aspect)
     return image if turn == 1 else image.transpose(UPRIGHT[turn])
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from numpy.typing import NDArray
 
-from jule.images.decode import BadPictureError
-from jule.images.source import MOST_BYTES, ImageSource, Skipped
+from jule.images.batch import read_file
+from jule.images.source import ImageSource, Skipped
 
 
 class FileSource(ImageSource):
@@ -48,24 +47,6 @@ class FileSource(ImageSource):
                 yield identity_of(path)
             except OSError:
                 yield f"{path} is gone"
-
-
-def read_file(path: Path) -> bytes:
-    """Read a picture's file, but nothing that is no plain file and nothing without an end.
-
-    Examples
-    --------
-    >>> read_file(Path("a.jpg"))  # doctest: +SKIP
-    """
-    # Without waiting: to open a named pipe would last until somebody writes to it.
-    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(number, "rb") as file:
-        about = os.fstat(number)
-        if not stat.S_ISREG(about.st_mode):
-            raise BadPictureError("it is not a plain file")
-        if about.st_size > MOST_BYTES:
-            raise BadPictureError(f"its file is too large ({about.st_size:,} bytes)")
-        return file.read()
 
 
 def identity_of(path: Path) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from jule.images.batch import Picture
 from jule.images.decode import BadPictureError
-from jule.images.source import ImageSource, Picture
+from jule.images.source import ImageSource
 
 IMAGE_KEYS = ("image", "img", "images", "pixels")
 LABEL_KEYS = ("label", "labels", "fine_label")
@@ -34,6 +35,10 @@ class DatasetSource(ImageSource):
     def __init__(self, dataset: Any, where: str = "a data set") -> None:
         super().__init__(where, [str(number) for number in range(len(dataset))])
         self._dataset = dataset
+
+    def in_files(self) -> bool:
+        """Items come decoded, most of the time."""
+        return False
 
     def picture(self, number: int) -> Picture:
         """Ask the data set for one item and take the image out of it."""

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Protocol, TypeVar
 
-T = TypeVar("T")
-U = TypeVar("U")
+Item = TypeVar("Item", contravariant=True)
+Result = TypeVar("Result", covariant=True)
+
+
+class Decoder(Protocol[Item, Result]):
+    """Something that works on an item, and is closed at the end."""
+
+    def decode(self, item: Item, /) -> Result: ...
+
+    def close(self) -> None: ...
 
 
 def cores() -> int:
@@ -25,26 +34,43 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def in_order(work: Callable[[T], U], items: Iterable[T], workers: int) -> Iterator[U]:
-    """Do the work on each item in threads, and give the results in the order of the items.
+def in_order(workers: Sequence[Decoder[Item, Result]], items: Iterable[Item]) -> Iterator[Result]:
+    """Let each worker decode one item after the other, and give the results in the items' order.
 
-    Items are taken as room comes free, two a worker ahead. Threads suffice where the work leaves
-    Python's lock alone, as decoding and hashing do.
+    Items are taken as room comes free, two a worker ahead. Here are only threads that wait; the
+    workers are processes.
 
     Examples
     --------
-    >>> list(in_order(lambda x: x * x, range(5), workers=2))
-    [0, 1, 4, 9, 16]
+    >>> from jule.images.decode import Look
+    >>> from jule.images.worker import Worker
+    >>> found = in_order([Worker(Look(2, 2, 1))], [{0: b""}, {1: b""}])
+    >>> [batch.skipped for batch in found]
+    [{0: 'it is empty'}, {1: 'it is empty'}]
     """
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[U]] = deque()
+    free: SimpleQueue[Decoder[Item, Result]] = SimpleQueue()
+    for worker in workers:
+        free.put(worker)
+
+    def work(item: Item) -> Result:
+        worker = free.get()
+        try:
+            return worker.decode(item)
+        finally:
+            free.put(worker)
+
+    with ThreadPoolExecutor(len(workers)) as pool:
+        waiting: deque[Future[Result]] = deque()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > 2 * workers:
+                if len(waiting) > 2 * len(workers):
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
             for left in waiting:
                 left.cancel()
+            pool.shutdown()
+            for worker in workers:
+                worker.close()

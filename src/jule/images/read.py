@@ -139,7 +139,7 @@ def read_one(path: Path, look: Look) -> NDArray[np.uint8]:
     >>> read_one(Path("cat.jpg"), Look(64, 64, 3)).shape  # doctest: +SKIP
     (64, 64, 3)
     """
-    from jule.images.files import read_file
+    from jule.images.batch import read_file
 
     try:
         return decode(read_file(path), look)[0]

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from jule.images.decode import BadPictureError, Look, decode
+from jule.images.batch import Batch, Picture, decode_chunk, reason_of
+from jule.images.decode import BadPictureError, Look
 from jule.images.pipeline import cores, in_order
-
-Picture = bytes | Image.Image | NDArray  # a file's content, or pixels
+from jule.images.worker import Worker
 
 SUFFIXES = (
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
@@ -22,7 +20,7 @@ SUFFIXES = (
 )  # fmt: skip
 CHUNK = 64  # pictures, or ...
 CHUNK_BYTES = 2**23  # ... fewer large ones: what waits to be decoded stays small
-MOST_BYTES = 2**29  # of one picture's file; nobody's photograph is larger
+FEW = 200  # pictures that are decoded before a worker would have started
 
 
 @dataclass(frozen=True)
@@ -43,28 +41,6 @@ class Skipped:
     name: str
     reason: str
     picture: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some pictures in a row, brought to one look.
-
-    Attributes
-    ----------
-    images
-        uint8 (m, h, w) or (m, h, w, 3): those that could be read.
-    numbers
-        (m,) their places in the source.
-    digests
-        16 bytes for each, the same for the same content.
-    skipped
-        Those that could not be read, by their places.
-    """
-
-    images: NDArray[np.uint8]
-    numbers: list[int]
-    digests: list[bytes]
-    skipped: dict[int, str]
 
 
 class ImageSource(ABC):
@@ -129,64 +105,37 @@ class ImageSource(ABC):
         >>> [batch.images.shape for batch in source.batches(Look(4, 4, 1))]
         [(5, 4, 4)]
         """
-        return in_order(
-            lambda chunk: _decode_chunk(chunk, look), self._chunks(start), workers or cores()
-        )
+        workers = workers or cores()
+        chunks = self._chunks(start)
+        if len(self) - start <= FEW or not self.in_files():
+            return (decode_chunk(chunk, look) for chunk in chunks)
+        return in_order([Worker(look) for _ in range(workers)], chunks)
 
-    def _chunks(self, start: int) -> Iterator[dict[int, Picture | str]]:
-        """Read pictures one after the other; what cannot be read is a text that says why."""
-        chunk: dict[int, Picture | str] = {}
+    def in_files(self) -> bool:
+        """Whether pictures come as the bytes of files, which other processes can decode."""
+        return self.array() is None
+
+    def _chunks(self, start: int) -> Iterator[dict[int, Picture | Path | str]]:
+        """Gather pictures in order; what cannot be read is a text that says why."""
+        chunk: dict[int, Picture | Path | str] = {}
         size = 0
         for number in range(start, len(self)):
-            chunk[number] = picture = self._picture_or_reason(number)
-            size += len(picture) if isinstance(picture, bytes) else 0
+            chunk[number] = item = self.place(number) or self.picture_or_reason(number)
+            size += len(item) if isinstance(item, bytes) else 0
             if len(chunk) == CHUNK or size > CHUNK_BYTES:
                 yield chunk
                 chunk, size = {}, 0
         if chunk:
             yield chunk
 
-    def _picture_or_reason(self, number: int) -> Picture | str:
+    def picture_or_reason(self, number: int) -> Picture | str:
+        """Give one picture, or the reason why it cannot be had."""
         try:
             return self.picture(number)
         except BadPictureError as error:
             return str(error)
         except OSError as error:
             return reason_of(error)
-
-
-def _decode_chunk(chunk: dict[int, Picture | str], look: Look) -> Batch:
-    images = np.empty((len(chunk), *look.shape), np.uint8)
-    numbers: list[int] = []
-    digests: list[bytes] = []
-    skipped: dict[int, str] = {}
-    for number, picture in chunk.items():
-        if isinstance(picture, str):
-            skipped[number] = picture
-            continue
-        try:
-            images[len(numbers)], digest = decode(picture, look)
-        except BadPictureError as error:
-            skipped[number] = str(error)
-        else:
-            numbers.append(number)
-            digests.append(digest)
-    return Batch(images[: len(numbers)], numbers, digests, skipped)
-
-
-def reason_of(error: OSError) -> str:
-    """Say in words why a file could not be read.
-
-    Examples
-    --------
-    >>> reason_of(PermissionError(13, "Permission denied"))
-    'it may not be read (permission denied)'
-    """
-    if isinstance(error, FileNotFoundError):
-        return "it vanished before it was read"
-    if isinstance(error, PermissionError):
-        return "it may not be read (permission denied)"
-    return f"it cannot be read ({error.strerror or error})"
 
 
 def is_picture_name(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
+from jule.images.batch import Picture
 from jule.images.decode import (
     SIDEWAYS,
     Aspect,
@@ -20,8 +21,7 @@ from jule.images.decode import (
     open_picture,
     turn_of,
 )
-from jule.images.pipeline import cores, in_order
-from jule.images.source import ImageSource, Picture
+from jule.images.source import ImageSource
 
 Colour = Literal["auto", "grey", "rgb"]
 
@@ -75,8 +75,8 @@ def survey(source: ImageSource, most: int = LOOKED_AT) -> Seen:
 def _look_at(source: ImageSource, numbers: list[int]) -> Seen:
     sizes, coloured, bad = [], [], []
     formats: Counter[str] = Counter()
-    pictures = ((number, source._picture_or_reason(number)) for number in numbers)
-    for number, found in in_order(_one, pictures, cores()):
+    for number in numbers:
+        found = _one(source.picture_or_reason(number))
         if isinstance(found, str):
             bad.append((source.names[number], found))
             continue
@@ -87,20 +87,18 @@ def _look_at(source: ImageSource, numbers: list[int]) -> Seen:
     return Seen(sizes, formats, float(np.mean(coloured)) if coloured else 0.0, bad)
 
 
-def _one(
-    numbered: tuple[int, Picture | str],
-) -> tuple[int, str | tuple[tuple[int, int], str, bool]]:
-    number, picture = numbered
+def _one(picture: Picture | str) -> str | tuple[tuple[int, int], str, bool]:
+    """Give size, format and whether there is colour, or the reason why nobody can tell."""
     if isinstance(picture, str):
-        return number, picture
+        return picture
     try:
         small, _ = decode(picture, Look(32, 32, 3, "stretch"))
         image = open_picture(picture)
     except BadPictureError as error:
-        return number, str(error)
+        return str(error)
     size = image.size[::-1] if turn_of(image) in SIDEWAYS else image.size
     spread = small.max(axis=2).astype(np.int16) - small.min(axis=2)
-    return number, (size, kind_of(image), bool(spread.mean() > VISIBLE))
+    return size, kind_of(image), bool(spread.mean() > VISIBLE)
 
 
 def kind_of(image: Image.Image) -> str:

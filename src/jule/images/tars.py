@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.images.batch import MOST_BYTES
 from jule.images.decode import BadPictureError
 from jule.images.files import identity_of
 from jule.images.source import (
-    MOST_BYTES,
     NOT_TEXT,
     OTHER_KIND,
     ImageSource,

@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from jule.images.batch import MOST_BYTES
 from jule.images.decode import BadPictureError
 from jule.images.files import identity_of
 from jule.images.source import (
-    MOST_BYTES,
     OTHER_KIND,
     ImageSource,
     Skipped,
