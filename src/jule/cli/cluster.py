@@ -64,8 +64,8 @@ def cluster(
 ) -> None:
     """Cluster pictures and train a network on them; everything lands in one folder.
 
-    Pictures that cannot be read are left out and listed in skipped.csv. Labels that the source
-    has are used to score the result and for nothing else.
+    Pictures that cannot be read are left out and listed in skipped.csv.
+    Labels that the source has only score the result.
 
     Examples:
 
@@ -111,7 +111,7 @@ def cluster(
 
 @friendly
 def resume(
-    run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that was interrupted.")],
     source: Annotated[
         str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,

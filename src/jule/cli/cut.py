@@ -12,7 +12,7 @@ from jule.cli.errors import friendly
 
 @friendly
 def cut(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     n_clusters: Annotated[int, typer.Option("-k", "--clusters", help="How many clusters.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The CSV to write; left out: in the run.")

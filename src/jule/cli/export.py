@@ -27,7 +27,7 @@ MOST_LINES = 10
 
 @friendly
 def export(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     to: Annotated[
         Path | None, typer.Option(help="Sort the pictures into this folder, one folder a cluster.")
     ] = None,
@@ -45,14 +45,14 @@ def export(
 ) -> None:
     """Take a run's results elsewhere: sorted pictures, an ONNX network, a Parquet table.
 
-    Nothing that is already in the folder of sorted pictures is changed; run again, it only adds
-    what is missing.
+    Nothing that is already in the folder of sorted pictures is changed.
+    Run again, it only adds what is missing.
 
     Examples:
 
       jule export photos-run --to sorted
 
-      jule export photos-run --to sorted --how copy --onnx net.onnx --parquet labels.parquet
+      jule export photos-run --to sorted --how copy --onnx net.onnx
     """
     from jule.runs import Run, read_results
 

@@ -17,6 +17,7 @@ from jule.cli.reading import (
     ColourOption,
     Size,
     Source,
+    counted,
     reading_bar,
     say,
     tell_left_out,
@@ -63,9 +64,10 @@ def info(
     console = Console()
     opened = open_source(source)
     kind = type(opened).__name__.removesuffix("Source").lower()
-    say(console, f"{source}: {len(opened):,} pictures ({kind} source)")
+    say(console, f"{source}: {counted(len(opened), 'picture')} ({kind} source)")
     start = time.perf_counter()
-    seen = survey(opened) if len(opened) else None
+    with console.status("looking at some of them"):
+        seen = survey(opened) if len(opened) else None
     taken = time.perf_counter() - start
     if seen is not None and seen.sizes:
         _tell_sizes(console, seen)
@@ -116,7 +118,7 @@ def _tell_sample(console: Console, opened: ImageSource, seen: Seen | None) -> No
         if len(bad) > MOST_BAD:
             say(console, f"  and {len(bad) - MOST_BAD:,} more")
     if others:
-        say(console, f"{others:,} files of other kinds would be passed over")
+        say(console, f"{counted(others, 'file')} of other kinds would be passed over")
 
 
 def _tell_estimate(

@@ -13,7 +13,7 @@ from jule.cli.reading import CacheOption, Source, Strict, reading_bar, tell_left
 
 @friendly
 def predict(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     source: Source,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The CSV to write; left out: shown.")

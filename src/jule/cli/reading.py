@@ -20,6 +20,7 @@ MOST_REASONS = 5
 Source = Annotated[
     str,
     typer.Argument(
+        metavar="SOURCE",
         help="A folder of pictures; or a .zip, .tar, .npz, .npy, .h5 or IDX file, a list of paths "
         "(.txt, .csv), a pattern in quotes, hf:NAME.",
         show_default=False,
@@ -117,16 +118,27 @@ def tell_left_out(console: Console, data: Samples, where: str = "") -> None:
     others = sum(not one.picture for one in data.skipped)
     if bad:
         listed = f", listed in {where}" if where else ""
-        say(console, f"{bad.total():,} pictures were left out{listed}:")
+        say(console, f"{counted(bad.total(), 'picture')} left out{listed}:")
         for reason, count in bad.most_common(MOST_REASONS):
             say(console, f"  {count:,} x {reason}")
         if len(bad) > MOST_REASONS:
             say(console, f"  and {len(bad) - MOST_REASONS} other reasons")
     if others:
-        say(console, f"{others:,} files of other kinds were passed over")
+        say(console, f"{counted(others, 'file')} of other kinds passed over")
     copies = int((data.first_copies != range(len(data))).sum())
     if copies:
-        say(console, f"{copies:,} are exact duplicates of others; they keep one label")
+        say(console, f"{counted(copies, 'exact duplicate')}, which keep one label with the others")
+
+
+def counted(count: int, what: str) -> str:
+    """Say how many there are of something.
+
+    Examples
+    --------
+    >>> counted(1, "file"), counted(1200, "file")
+    ('1 file', '1,200 files')
+    """
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def say(console: Console, text: str) -> None:

@@ -12,8 +12,10 @@ from jule.cli.errors import friendly
 
 @friendly
 def similar(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    picture: Annotated[Path, typer.Argument(help="A picture, of the run or a new one.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
+    picture: Annotated[
+        Path, typer.Argument(metavar="PICTURE", help="A picture, of the run or a new one.")
+    ],
     count: Annotated[int, typer.Option("-n", "--count", help="How many to list.")] = 10,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:

@@ -272,9 +272,7 @@ def _within(image: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
     return max(1, round(image[0] * scale)), max(1, round(image[1] * scale))
 
 
-def _middle(
-    image: tuple[int, int], size: tuple[int, int]
-) -> tuple[float, float, float, float] | None:
+def _middle(image: tuple[int, int], size: tuple[int, int]) -> tuple[float, float, float, float]:
     """Give the largest box of the shape of `size` in the middle of the image.
 
     Examples
@@ -285,4 +283,5 @@ def _middle(
     scale = min(image[0] / size[0], image[1] / size[1])
     width, height = scale * size[0], scale * size[1]
     left, top = (image[0] - width) / 2, (image[1] - height) / 2
-    return max(0.0, left), max(0.0, top), min(image[0], left + width), min(image[1], top + height)
+    right, bottom = min(float(image[0]), left + width), min(float(image[1]), top + height)
+    return max(0.0, left), max(0.0, top), right, bottom

@@ -100,6 +100,7 @@ class ImageSource(ABC):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from jule.images.arrays import ArraySource
         >>> source = ArraySource(np.zeros((5, 8, 8), np.uint8))
         >>> [batch.images.shape for batch in source.batches(Look(4, 4, 1))]
