@@ -46,7 +46,7 @@ class FileSource(ImageSource):
         for path in self._paths:
             try:
                 yield identity_of(path)
-            except OSError:
+            except (OSError, ValueError):  # the latter for a name that no file can have
                 yield f"{path} is gone"
 
 
@@ -59,21 +59,25 @@ def read_file(path: Path) -> bytes:
     """
     # Without waiting: to open a named pipe would last until somebody writes to it.
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(number, "rb") as file:
+    try:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
             raise BadPictureError("it is not a plain file")
         if about.st_size > MOST_BYTES:
             raise BadPictureError(f"its file is too large ({about.st_size:,} bytes)")
-        return file.read()
+        with open(number, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(number)
 
 
 def identity_of(path: Path) -> str:
-    """Give path, size and time of one file.
+    """Give path, size, time and mode of one file: who was refused may be let in later.
 
     Examples
     --------
     >>> identity_of(Path("photos.zip"))  # doctest: +SKIP
     """
     about = os.stat(path)
-    return f"{os.path.abspath(path)} {about.st_size} {about.st_mtime_ns} {about.st_ino}"
+    where = os.path.abspath(path)
+    return f"{where} {about.st_size} {about.st_mtime_ns} {about.st_ino} {about.st_mode}"

@@ -149,10 +149,10 @@ class ImageSource(ABC):
     def _picture_or_reason(self, number: int) -> Picture | str:
         try:
             return self.picture(number)
-        except BadPictureError as error:
-            return str(error)
         except OSError as error:
             return reason_of(error)
+        except ValueError as error:  # bad pictures, and names that no file can have
+            return str(error)
 
 
 def _decode_chunk(chunk: dict[int, Picture | str], look: Look) -> Batch:
