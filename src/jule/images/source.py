@@ -208,7 +208,9 @@ def is_hidden(name: str) -> bool:
     >>> is_hidden(".thumbs/a.jpg"), is_hidden("__MACOSX/a.jpg"), is_hidden("b/a.jpg")
     (True, True, False)
     """
-    return any(part.startswith(".") or part == "__MACOSX" for part in Path(name).parts)
+    return any(
+        (part.startswith(".") and part != "..") or part == "__MACOSX" for part in Path(name).parts
+    )
 
 
 def shown(name: str) -> str:
