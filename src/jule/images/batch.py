@@ -73,6 +73,8 @@ def _content(item: Picture | Path | str) -> Picture:
         return read_file(item)
     except OSError as error:
         raise BadPictureError(reason_of(error)) from error
+    except ValueError as error:  # bad pictures, and names that no file can have
+        raise BadPictureError(str(error)) from error
 
 
 def read_file(path: Path) -> bytes:
@@ -84,13 +86,16 @@ def read_file(path: Path) -> bytes:
     """
     # Without waiting: to open a named pipe would last until somebody writes to it.
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(number, "rb") as file:
+    try:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
             raise BadPictureError("it is not a plain file")
         if about.st_size > MOST_BYTES:
             raise BadPictureError(f"its file is too large ({about.st_size:,} bytes)")
-        return file.read()
+        with open(number, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(number)
 
 
 def reason_of(error: OSError) -> str:

@@ -104,10 +104,11 @@ def decode(picture: bytes | Image.Image | NDArray, look: Look) -> tuple[NDArray[
     >>> pixels.tolist()
     [[7, 7], [7, 7]]
     """
-    digest = blake2b(_content(picture), digest_size=DIGEST).digest()
-    if _fits_already(picture, look):
-        return np.asarray(picture), digest
     try:
+        # Here too: an open picture that nobody has decoded yet may turn out to be damaged.
+        digest = blake2b(_content(picture), digest_size=DIGEST).digest()
+        if _fits_already(picture, look):
+            return np.asarray(picture), digest
         image = open_picture(picture)
         return np.asarray(_brought_to(look, image)), digest
     except BadPictureError:
@@ -202,6 +203,8 @@ def turn_of(image: Image.Image) -> int:
     >>> turn_of(Image.new("L", (2, 2)))
     1
     """
+    if image.format == "TIFF":  # Pillow turns these itself while it decodes them
+        return 1
     if image.format == "JPEG" and "exif" not in image.info:
         return 1
     try:

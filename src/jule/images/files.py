@@ -45,16 +45,17 @@ class FileSource(ImageSource):
         for path in self._paths:
             try:
                 yield identity_of(path)
-            except OSError:
+            except (OSError, ValueError):  # the latter for a name that no file can have
                 yield f"{path} is gone"
 
 
 def identity_of(path: Path) -> str:
-    """Give path, size and time of one file.
+    """Give path, size, time and mode of one file: who was refused may be let in later.
 
     Examples
     --------
     >>> identity_of(Path("photos.zip"))  # doctest: +SKIP
     """
     about = os.stat(path)
-    return f"{os.path.abspath(path)} {about.st_size} {about.st_mtime_ns} {about.st_ino}"
+    where = os.path.abspath(path)
+    return f"{where} {about.st_size} {about.st_mtime_ns} {about.st_ino} {about.st_mode}"

@@ -39,8 +39,9 @@ def open_folder(folder: Path, *, labels_from_folders: bool = False) -> FileSourc
     --------
     >>> open_folder(Path("photos"))  # doctest: +SKIP
     """
-    names, left_out = [], []
-    for name in sorted(_names_below(folder)):
+    names: list[str] = []
+    left_out: list[Skipped] = []
+    for name in sorted(_names_below(folder, left_out)):
         if not is_text(name):
             left_out.append(Skipped(shown(name), NOT_TEXT, is_picture_name(name)))
         elif not is_picture_name(name):
@@ -53,12 +54,14 @@ def open_folder(folder: Path, *, labels_from_folders: bool = False) -> FileSourc
     return FileSource(str(folder), [folder / name for name in names], names, labels, left_out)
 
 
-def _names_below(folder: Path) -> Iterator[str]:
-    """Give the path of every file below a folder, with / between."""
+def _names_below(folder: Path, left_out: list[Skipped]) -> Iterator[str]:
+    """Give the path of every file below a folder, with / between; closed folders are left out."""
 
     def refuse(error: OSError) -> None:
         if error.filename == os.fspath(folder):
             raise error
+        below = os.path.relpath(error.filename, folder).replace(os.sep, "/")
+        left_out.append(Skipped(shown(below), f"this folder cannot be opened ({error.strerror})"))
 
     for root, folders, files in os.walk(folder, onerror=refuse):
         below = os.path.relpath(root, folder)

@@ -14,6 +14,8 @@ from jule.images.arrays import ArraySource
 
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
+BLOCK = 2**24  # bytes
+
 
 def open_idx(path: Path) -> ArraySource:
     """Open images in an IDX file.
@@ -28,7 +30,10 @@ def open_idx(path: Path) -> ArraySource:
     images = read_idx(path)
     beside = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
     labels = read_idx(beside) if beside != path and beside.exists() else None
-    return ArraySource(images, labels=labels, where=str(path))
+    try:
+        return ArraySource(images, labels=labels, where=str(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def read_idx(path: Path) -> NDArray:
@@ -48,7 +53,10 @@ def read_idx(path: Path) -> NDArray:
             if len(shape) != head[3]:
                 raise ValueError("it is cut off")
             size = math.prod(shape) * kind.itemsize
-            content = file.read(size + 1)
+            # In blocks: nobody may ask for as much memory as a damaged head promises.
+            content = bytearray()
+            while block := file.read(min(BLOCK, size + 1 - len(content))):
+                content += block
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise ValueError(f"{path} cannot be read as IDX: {error}") from error
     if len(content) != size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import glob
+import io
 import os
 import re
 from pathlib import Path
@@ -35,7 +36,10 @@ def open_list(path: Path) -> FileSource:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a list in UTF-8: {error}") from error
     if path.suffix.lower() in (".csv", ".tsv"):
-        names, labels = _of_table(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+        try:
+            names, labels = _of_table(text, "\t" if path.suffix.lower() == ".tsv" else ",")
+        except csv.Error as error:
+            raise ValueError(f"{path} cannot be read as a table: {error}") from error
     else:
         names, labels = [line.strip() for line in text.splitlines() if line.strip()], None
     if not names:
@@ -44,13 +48,16 @@ def open_list(path: Path) -> FileSource:
 
 
 def _of_table(text: str, delimiter: str) -> tuple[list[str], NDArray | None]:
-    rows = [row for row in csv.reader(text.splitlines(), delimiter=delimiter) if any(row)]
+    # Not line by line: a name in quotes may have a newline in it.
+    table = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    rows = [row for row in table if any(cell.strip() for cell in row)]
     head = [cell.strip().lower() for cell in rows[0]] if rows else []
     known = [head.index(name) for name in PATH_COLUMNS if name in head]
     if known or not (head and is_picture_name(rows[0][0])):
         rows = rows[1:]
     column = known[0] if known else 0
-    names = [row[column].strip() for row in rows if len(row) > column]
+    rows = [row for row in rows if len(row) > column]
+    names = [row[column].strip() for row in rows]
     classes = [head.index(name) for name in LABEL_COLUMNS if name in head]
     if not classes or not known:
         return names, None

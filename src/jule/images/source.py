@@ -10,7 +10,7 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from jule.images.batch import Batch, Picture, decode_chunk, reason_of
-from jule.images.decode import BadPictureError, Look
+from jule.images.decode import Look
 from jule.images.pipeline import cores, in_order
 from jule.images.worker import Worker
 
@@ -133,10 +133,10 @@ class ImageSource(ABC):
         """Give one picture, or the reason why it cannot be had."""
         try:
             return self.picture(number)
-        except BadPictureError as error:
-            return str(error)
         except OSError as error:
             return reason_of(error)
+        except ValueError as error:  # bad pictures, and names that no file can have
+            return str(error)
 
 
 def is_picture_name(name: str) -> bool:
@@ -158,7 +158,9 @@ def is_hidden(name: str) -> bool:
     >>> is_hidden(".thumbs/a.jpg"), is_hidden("__MACOSX/a.jpg"), is_hidden("b/a.jpg")
     (True, True, False)
     """
-    return any(part.startswith(".") or part == "__MACOSX" for part in Path(name).parts)
+    return any(
+        (part.startswith(".") and part != "..") or part == "__MACOSX" for part in Path(name).parts
+    )
 
 
 def shown(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -27,7 +28,9 @@ from jule.images.source import (
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 BESIDE = (".cls", ".json", ".txt", ".id", ".index")  # what a shard keeps beside its pictures
-DAMAGED = (tarfile.TarError, EOFError, zlib.error)
+DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
+LINK = "it is a link or a device, not a file of its own"
+BROKEN_OFF = "the archive is damaged, what comes after its last picture is lost"
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,22 @@ class TarSource(ImageSource):
 
     def __init__(self, where: str, paths: list[Path]) -> None:
         self._paths = paths
-        self._files = [_open(path) for path in paths]
+        self._opened: tuple[int, tarfile.TarFile] | None = None
         self._members: list[_Member] = []
         names: list[str] = []
         left_out: list[Skipped] = []
         classes: dict[str, int] = {}
-        for shard, file in enumerate(self._files):
+        for shard in range(len(paths)):
+            file = self._file(shard)
             before = "" if len(paths) == 1 else f"{paths[shard].name}/"
             try:
                 for about in file:
                     name = before + about.name
-                    if not about.isfile() or is_hidden(about.name):
+                    if about.isdir() or is_hidden(about.name):
                         continue
-                    if about.name.endswith(".cls"):
+                    if not about.isfile():
+                        left_out.append(Skipped(shown(name), LINK, is_picture_name(about.name)))
+                    elif about.name.endswith(".cls"):
                         classes.update(_class_of(file, about, name))
                     elif not is_picture_name(about.name):
                         if not about.name.endswith(BESIDE):
@@ -72,9 +78,21 @@ class TarSource(ImageSource):
                     else:
                         self._members.append(_Member(shard, about))
                         names.append(name)
+                if not _is_at_its_end(file):
+                    left_out.append(Skipped(shown(paths[shard].name), BROKEN_OFF))
             except (*DAMAGED, OSError) as error:
-                left_out.append(Skipped(paths[shard].name, f"the archive is cut off ({error})"))
+                reason = f"the archive is cut off ({error})"
+                left_out.append(Skipped(shown(paths[shard].name), reason))
         super().__init__(where, names, _labels(names, classes), left_out)
+
+    def _file(self, shard: int) -> tarfile.TarFile:
+        """Open a shard; one at a time, as there may be more than a process may have open."""
+        if self._opened is None or self._opened[0] != shard:
+            if self._opened is not None:
+                self._opened[1].close()
+            self._opened = None
+            self._opened = shard, _open(self._paths[shard])
+        return self._opened[1]
 
     def picture(self, number: int) -> bytes:
         """Read one picture out of its shard."""
@@ -82,7 +100,7 @@ class TarSource(ImageSource):
         if member.about.size > MOST_BYTES:
             raise BadPictureError(f"its file is too large ({member.about.size:,} bytes)")
         try:
-            file = self._files[member.shard].extractfile(member.about)
+            file = self._file(member.shard).extractfile(member.about)
             content = b"" if file is None else file.read()
         except DAMAGED as error:
             raise BadPictureError(f"it cannot be unpacked ({error})") from error
@@ -102,6 +120,13 @@ def _open(path: Path) -> tarfile.TarFile:
         if isinstance(error, FileNotFoundError | PermissionError):
             raise
         raise ValueError(f"{path} cannot be read as a tar file: {error}") from error
+
+
+def _is_at_its_end(file: tarfile.TarFile) -> bool:
+    """Tell whether a listing stopped at the end; tarfile also stops, silently, at a bad head."""
+    assert file.fileobj is not None
+    file.fileobj.seek(file.offset)
+    return not file.fileobj.read(tarfile.BLOCKSIZE).strip(b"\0")
 
 
 def _class_of(file: tarfile.TarFile, about: tarfile.TarInfo, name: str) -> dict[str, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -19,6 +21,12 @@ from jule.images.source import (
     shown,
 )
 
+# RuntimeError is zipfile's word for a password that nobody gave.
+DAMAGED = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error,
+    EOFError, RuntimeError, NotImplementedError, ValueError,
+)  # fmt: skip
+
 
 class ZipSource(ImageSource):
     """The pictures of a zip file, in the order of their names.
@@ -31,7 +39,7 @@ class ZipSource(ImageSource):
     def __init__(self, path: Path) -> None:
         try:
             self._file = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, ValueError) as error:
+        except DAMAGED as error:
             raise ValueError(f"{path} cannot be read as a zip file: {error}") from error
         self._path = path
         seen = [
@@ -58,8 +66,7 @@ class ZipSource(ImageSource):
         try:
             with self._file.open(about) as file:
                 return file.read(MOST_BYTES)
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as bad:
-            # RuntimeError is zipfile's word for a password that nobody gave.
+        except DAMAGED as bad:
             raise BadPictureError(f"it cannot be unpacked ({bad})") from bad
 
     def identity(self) -> Iterator[str]:
