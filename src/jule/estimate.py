@@ -60,8 +60,7 @@ def estimate_run(n_images: int, shape: tuple[int, ...], config: Config) -> Estim
         seconds=periods * config.steps_a_period(n_images) * a_step
         + (periods + 2) * n_images * an_image
         + searches / (SHARE * _products_a_second()),
-        # All pixels as float32 vectors, once as they are and once divided by their norms.
-        memory=AT_REST + 2 * 4.0 * n_images * values,
+        memory=AT_REST + 4.0 * n_images * values,  # all pixels as float32, for the first clusters
     )
 
 

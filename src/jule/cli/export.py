@@ -112,7 +112,9 @@ def _export_pictures(
         raise ValueError(f"{where} is not what {run.folder} was made with any more")
     place = {name: number for number, name in reversed(list(enumerate(source.names)))}
     numbers = [place.get(name, -1) for name in finished.names]
-    put_into_folders(run, source, numbers, finished.names, finished.result.labels, to, how)
+    labels = finished.result.labels
+    n_clusters = int(labels.max()) + 1
+    put_into_folders(run, source, numbers, finished.names, labels, n_clusters, to, how)
 
 
 def put_into_folders(
@@ -121,6 +123,7 @@ def put_into_folders(
     numbers: Sequence[int] | NDArray[np.int64],
     names: Sequence[str],
     labels: NDArray[np.integer],
+    n_clusters: int,
     to: Path,
     how: str | None,
 ) -> None:
@@ -131,7 +134,7 @@ def put_into_folders(
 
     Examples
     --------
-    >>> put_into_folders(run, source, [0], ["a.jpg"], labels, to, "copy")  # doctest: +SKIP
+    >>> put_into_folders(run, source, [0], ["a.jpg"], labels, 3, to, "copy")  # doctest: +SKIP
     """
     from jule.cli.progress import progress_bars
     from jule.export.folders import sort_into_folders
@@ -139,7 +142,7 @@ def put_into_folders(
     array = source.array()
     if array is not None and array.ndim == 2:
         raise ValueError(f"{source.where} holds vectors, not pictures: there is nothing to sort")
-    folders = folder_names(run, int(labels.max()) + 1)
+    folders = folder_names(run, n_clusters)
     pictures = [
         picture_of(source, int(number), name, folders[label])
         for number, name, label in zip(numbers, names, labels.tolist(), strict=True)

@@ -55,7 +55,8 @@ def predict(
     if to is not None:
         from jule.cli.export import put_into_folders
 
-        put_into_folders(folder, opened, data.numbers, data.names, labels, to, how)
+        n_clusters = int(finished.result.labels.max()) + 1
+        put_into_folders(folder, opened, data.numbers, data.names, labels, n_clusters, to, how)
     if out is not None:
         typer.echo(f"sorted {len(data)} images into {len(set(labels.tolist()))} clusters: {out}")
     elif to is None:
