@@ -50,21 +50,31 @@ class Worker:
 
     def decode(self, chunk: dict[int, Picture | Path | str]) -> Batch:
         """Decode a chunk; a picture on which the decoder crashes is skipped like any bad one."""
+        found = self._ask(chunk)
+        if found is not None:
+            return found
+        if len(chunk) > 1:  # one of them did it: halves find out which, at the cost of a few starts
+            numbers = list(chunk)
+            half = len(numbers) // 2
+            parts = (numbers[:half], numbers[half:])
+            return joined([self.decode({n: chunk[n] for n in part}) for part in parts])
+        again = self._ask(chunk)  # somebody else may have ended the process
+        return again or decode_chunk(dict.fromkeys(chunk, CRASHED), self._look)
+
+    def _ask(self, chunk: dict[int, Picture | Path | str]) -> Batch | None:
+        """Let the process decode a chunk; None if that was its end."""
+        process = self._process or self._start()
+        if process is None:  # where no process can be started, this one does the work
+            return decode_chunk(chunk, self._look)
         try:
-            return self._ask(chunk)
+            return self._exchange(process, chunk)
         except (EOFError, BrokenPipeError):
             self.close()
-        if len(chunk) == 1:
-            return decode_chunk(dict.fromkeys(chunk, CRASHED), self._look)
-        # One of them did it: halves find out which, at the cost of a few starts.
-        numbers = list(chunk)
-        half = len(numbers) // 2
-        return joined(
-            [self.decode({n: chunk[n] for n in part}) for part in (numbers[:half], numbers[half:])]
-        )
+            return None
 
-    def _ask(self, chunk: dict[int, Picture | Path | str]) -> Batch:
-        process = self._running()
+    def _exchange(
+        self, process: subprocess.Popen[bytes], chunk: dict[int, Picture | Path | str]
+    ) -> Batch:
         assert process.stdin is not None
         assert process.stdout is not None
         contents = [item for item in chunk.values() if isinstance(item, bytes)]
@@ -82,8 +92,9 @@ class Worker:
             {int(number): reason for number, reason in found["skipped"]},
         )
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        """Start the process and wait for its first word; None where that cannot be."""
+        try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", BEGIN, json.dumps(sys.path)],
                 stdin=subprocess.PIPE,
@@ -91,6 +102,10 @@ class Worker:
                 stderr=subprocess.DEVNULL,  # what decoders say of damaged files
                 pipesize=PIPE,
             )
+            assert self._process.stdout is not None
+            _receive(self._process.stdout)
+        except (OSError, EOFError, ValueError):
+            self.close()
         return self._process
 
     def close(self) -> None:
@@ -143,6 +158,7 @@ def serve() -> None:
     warnings.simplefilter("ignore")
     source, answer = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
+        _send(answer, "ready", [])
         while True:
             asked = _receive(source)
             chunk = {number: _item(source, kind, rest) for number, kind, rest in asked["items"]}
