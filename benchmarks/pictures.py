@@ -24,7 +24,6 @@ SMALL = 200_000
 SMALL_SIDE = 32
 LOOK = Look(64, 64, 3)
 TURNS = 3
-COUNTED = 4_000  # pictures of a turn
 
 
 def write_jpegs(folder: Path, images: NDArray[np.uint8], count: int, side: int) -> None:
@@ -57,17 +56,21 @@ def plain_loop(paths: list[Path]) -> None:
 def decoding(folder: Path) -> dict[str, float]:
     """Pictures a second: the plain loop, jule on one core and on all, in turns."""
     source = open_source(folder)
-    first = open_source(folder)
-    first.names = source.names[:COUNTED]
-    paths = [folder / name for name in first.names]
-    rates: dict[str, float] = {}
+    paths = [folder / name for name in source.names]
+
+    def decode(workers: int) -> None:
+        for _ in source.batches(LOOK, workers=workers):
+            pass
+
+    ways = {
+        "plain Pillow loop, one core": lambda: plain_loop(paths),
+        "jule, one core": lambda: decode(1),
+        "jule, all cores": lambda: decode(cores()),
+    }
+    rates = dict.fromkeys(ways, 0.0)
     for _ in range(TURNS):
-        for name, work in (
-            ("plain Pillow loop, one core", lambda: plain_loop(paths)),
-            ("jule, one core", lambda: sum(len(b.numbers) for b in first.batches(LOOK, workers=1))),
-            ("jule, all cores", lambda: sum(len(b.numbers) for b in first.batches(LOOK))),
-        ):
-            rates[name] = max(rates.get(name, 0.0), COUNTED / seconds(work)[0])
+        for name, work in ways.items():
+            rates[name] = max(rates[name], len(paths) / seconds(work)[0])
     return rates
 
 

@@ -59,6 +59,7 @@ def info(
       jule info photos.zip --size 96 --full
     """
     from jule.images import open_source, read_images
+    from jule.images.pipeline import cores
     from jule.images.survey import survey
 
     console = Console()
@@ -83,7 +84,7 @@ def info(
         n_images = len(opened)
     if seen is None or not seen.sizes:
         raise ValueError(f"there is nothing in {source} that can be clustered")
-    a_picture = taken / (len(seen.sizes) + len(seen.bad))
+    a_picture = 0.0 if full else taken / (len(seen.sizes) + len(seen.bad)) / cores()
     _tell_estimate(console, opened, (size, aspect, colour), n_images, a_picture, n_clusters)
 
 
@@ -130,7 +131,6 @@ def _tell_estimate(
     n_clusters: int | None,
 ) -> None:
     from jule.estimate import estimate_run
-    from jule.images.pipeline import cores
     from jule.joint import Config
 
     look = wanted_look(opened, *options)
@@ -143,8 +143,8 @@ def _tell_estimate(
         needed = estimate_run(n_images, shape, Config(n_clusters=n_clusters))
     say(
         console,
-        f"clustering would take about {_words(needed.seconds)} on this machine, reading the "
-        f"pictures {_words(reading)} ({cores()} cores), and {needed.memory / 1e9:.1f} GB of memory",
+        f"clustering would take about {_words(needed.seconds)} on this machine as busy as it is, "
+        f"reading the pictures {_words(reading)}, and {needed.memory / 1e9:.1f} GB of memory",
     )
 
 

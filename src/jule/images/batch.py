@@ -92,10 +92,17 @@ def read_file(path: Path) -> bytes:
             raise BadPictureError("it is not a plain file")
         if about.st_size > MOST_BYTES:
             raise BadPictureError(f"its file is too large ({about.st_size:,} bytes)")
-        with open(number, "rb", closefd=False) as file:
-            return file.read()
+        return _all_of(number, about.st_size)
     finally:
         os.close(number)
+
+
+def _all_of(number: int, size: int) -> bytes:
+    """Read an open file to its end; one call does it, unless the file changes under our hands."""
+    content = os.read(number, size + 1)
+    while len(content) < MOST_BYTES and (more := os.read(number, 2**20)):
+        content += more
+    return content
 
 
 def reason_of(error: OSError) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +20,8 @@ SUFFIXES = (
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
     ".avif", ".ppm", ".pgm", ".heic", ".heif",
 )  # fmt: skip
-CHUNK = 64  # pictures, or ...
-CHUNK_BYTES = 2**23  # ... fewer large ones: what waits to be decoded stays small
+CHUNK = 256  # pictures, or ...
+CHUNK_BYTES = 2**21  # ... fewer large ones: workers report often, and little waits in memory
 FEW = 200  # pictures that are decoded before a worker would have started
 
 
@@ -122,7 +124,7 @@ class ImageSource(ABC):
         size = 0
         for number in range(start, len(self)):
             chunk[number] = item = self.place(number) or self.picture_or_reason(number)
-            size += len(item) if isinstance(item, bytes) else 0
+            size += _bytes_of(item)
             if len(chunk) == CHUNK or size > CHUNK_BYTES:
                 yield chunk
                 chunk, size = {}, 0
@@ -137,6 +139,13 @@ class ImageSource(ABC):
             return reason_of(error)
         except ValueError as error:  # bad pictures, and names that no file can have
             return str(error)
+
+
+def _bytes_of(item: Picture | Path | str) -> int:
+    if isinstance(item, Path):
+        with suppress(OSError, ValueError):
+            return os.stat(item).st_size
+    return len(item) if isinstance(item, bytes) else 0
 
 
 def is_picture_name(name: str) -> bool:

@@ -9,6 +9,7 @@ that the text announces.
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import subprocess
@@ -156,6 +157,8 @@ def serve() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever asks
     warnings.simplefilter("ignore")
+    gc.freeze()  # what is loaded by now stays; to look through it again and again is in vain
+    gc.set_threshold(10_000)
     source, answer = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
         _send(answer, "ready", [])
