@@ -254,7 +254,9 @@ def test_a_packed_tar_that_is_cut_gives_those_before_or_a_clear_error(tmp_path, 
 
 
 @pytest.mark.parametrize("suffix", ["tar", "tar.gz", "tar.bz2", "tar.xz"])
-@pytest.mark.parametrize("content", [b"hello" * 300, b"\x1f\x8b\x08", b"\xfd7zXZ\0rubbish", b"BZh9"])
+@pytest.mark.parametrize(
+    "content", [b"hello" * 300, b"\x1f\x8b\x08", b"\xfd7zXZ\0rubbish", b"BZh9"]
+)
 def test_what_is_no_tar_is_a_clear_error(tmp_path, suffix, content):
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(content)
