@@ -158,7 +158,7 @@ def test_of_several_splits_one_must_be_named(birds, tmp_path):
     assert len(open_source(tmp_path / "one")) == 5
     both = datasets.DatasetDict({"train": birds, "test": birds.select([0, 1])})
     both.save_to_disk(str(tmp_path / "both"))
-    with pytest.raises(ValueError, match="has the splits train, test: say which, .*both/NAME"):
+    with pytest.raises(ValueError, match=r"has the splits train, test: say which, .*both/NAME"):
         open_source(tmp_path / "both")
     assert len(open_source(tmp_path / "both" / "test")) == 2
     with pytest.raises(ValueError, match="a dict of train, test: give one of them"):
