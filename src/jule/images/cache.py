@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.decode import DIGEST, Look
+from jule.images.decode import DIGEST, Look, known_formats
 from jule.images.places import user_cache
 from jule.images.source import ImageSource
 
@@ -108,8 +108,12 @@ def decoded(
         home.mkdir(parents=True, exist_ok=True)
         with _alone(home) as first:
             if first:
-                _fill(home, source, look, workers, progress)
-                return _mapped(home, look)
+                # Whoever was at it may have finished just now, and have the files in use.
+                found = _read_whole(home, look)
+                if found is None:
+                    _fill(home, source, look, workers, progress)
+                    found = _mapped(home, look)
+                return found
     except OSError as error:
         raise OSError(
             f"the pictures cannot be kept in {home} ({error.strerror or error}): name another "
@@ -123,7 +127,8 @@ def _key(source: ImageSource, look: Look) -> str | None:
     about = source.identity()
     if about is None:
         return None
-    whole = sha256(f"{FORMAT} {json.dumps(look.to_json())}".encode())
+    # A decoder that is installed later gets its chance: what was skipped may not be then.
+    whole = sha256(f"{FORMAT} {json.dumps(look.to_json())} {known_formats()}".encode())
     for text in about:
         whole.update(text.encode("utf-8", "surrogateescape") + b"\0")
     return whole.hexdigest()[:32]
@@ -165,12 +170,17 @@ def _fill(
     workers: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    done, rows, skipped = _journal(home)
+    done, rows, skipped = _journal(home, look)
+    if done == 0:
+        _empty(home)
     with (
         _open_at(home / PIXELS, rows * _bytes_of(look)) as pixels,
         _open_at(home / DIGESTS, rows * DIGEST) as digests,
-        open(home / JOURNAL, "a", encoding="utf-8") as journal,
+        open(home / JOURNAL, "w", encoding="utf-8") as journal,
     ):
+        if done:
+            journal.write(json.dumps([done, rows, sorted(skipped.items())]) + "\n")
+            journal.flush()
         for batch in source.batches(look, done, workers):
             pixels.write(batch.images.data)
             digests.write(b"".join(batch.digests))
@@ -202,24 +212,46 @@ def _open_at(path: Path, size: int) -> BinaryIO:
     return file
 
 
-def _journal(home: Path) -> tuple[int, int, dict[int, str]]:
+def _empty(home: Path) -> None:
+    """Remove what is there; never cut it, as another process may have it mapped."""
+    for name in (WHOLE, JOURNAL, PIXELS, DIGESTS):
+        (home / name).unlink(missing_ok=True)
+
+
+def _journal(home: Path, look: Look) -> tuple[int, int, dict[int, str]]:
     """Read how far an interrupted reading got: pictures, rows, and what was skipped."""
     done, rows = 0, 0
     skipped: dict[int, str] = {}
-    with suppress(FileNotFoundError, ValueError, TypeError):  # a line cut off ends it
+    try:
+        if (home / WHOLE).exists():  # it was complete once, and is damaged now
+            return 0, 0, {}
         for line in (home / JOURNAL).read_text(encoding="utf-8").splitlines():
-            done, rows, bad = json.loads(line)
-            skipped.update({int(number): str(reason) for number, reason in bad})
+            then, more, bad = json.loads(line)
+            seen = {int(number): str(reason) for number, reason in bad}
+            if then <= done or more - rows != then - done - len(seen):
+                break
+            done, rows = int(then), int(more)
+            skipped.update(seen)
+    except FileNotFoundError:
+        return 0, 0, {}
+    except (ValueError, TypeError):  # a line cut off ends it
+        pass
+    if not _holds(home / PIXELS, rows * _bytes_of(look)) or not _holds(
+        home / DIGESTS, rows * DIGEST
+    ):
+        return 0, 0, {}
     return done, rows, skipped
+
+
+def _holds(path: Path, size: int) -> bool:
+    """Tell whether a file is as long as it must be: after a power cut it may not be."""
+    return path.exists() and path.stat().st_size >= size
 
 
 def _read_whole(home: Path, look: Look) -> Decoded | None:
     try:
         return _mapped(home, look)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, KeyError, TypeError, OSError):  # damaged: it is only a cache
-        shutil.rmtree(home, ignore_errors=True)
+    except (ValueError, KeyError, TypeError, OSError):  # not there, or damaged: only a cache
         return None
 
 

@@ -151,7 +151,7 @@ def open_picture(picture: bytes | Image.Image | NDArray) -> Image.Image:
     if not picture:
         raise BadPictureError("it is empty")
     try:
-        return Image.open(io.BytesIO(picture), formats=_known_formats())
+        return Image.open(io.BytesIO(picture), formats=known_formats())
     except UnidentifiedImageError:
         raise BadPictureError(_not_an_image(picture)) from None
 
@@ -163,7 +163,14 @@ def _not_an_image(content: bytes) -> str:
 
 
 @cache
-def _known_formats() -> tuple[str, ...]:
+def known_formats() -> tuple[str, ...]:
+    """Give the formats that can be decoded here.
+
+    Examples
+    --------
+    >>> "JPEG" in known_formats()
+    True
+    """
     try:
         from pillow_heif import register_heif_opener
 

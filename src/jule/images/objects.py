@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from jule.images.batch import Picture
+from jule.images.batch import Picture, read_file
 from jule.images.decode import BadPictureError
 from jule.images.source import ImageSource
 
@@ -36,17 +36,14 @@ class DatasetSource(ImageSource):
         super().__init__(where, [str(number) for number in range(len(dataset))])
         self._dataset = dataset
 
-    def in_files(self) -> bool:
-        """Items come decoded, most of the time."""
-        return False
-
     def picture(self, number: int) -> Picture:
         """Ask the data set for one item and take the image out of it."""
         try:
-            item = self._dataset[number]
+            return image_of(self._dataset[number])
+        except BadPictureError:
+            raise
         except Exception as error:  # another's code may raise anything for one bad item
             raise BadPictureError(f"its data set cannot give it ({error})") from error
-        return image_of(item)
 
 
 def image_of(item: Any) -> Picture:
@@ -109,7 +106,7 @@ class HuggingFaceSource(ImageSource):
         if found["bytes"] is not None:
             content: bytes = found["bytes"]
             return content
-        return Path(found["path"]).read_bytes()
+        return read_file(Path(found["path"]))
 
     def identity(self) -> Iterator[str]:
         """Give the fingerprint that the library keeps."""
@@ -132,7 +129,13 @@ def open_hugging_face(what: str) -> HuggingFaceSource:
     except ImportError as error:
         raise ImportError('Hugging Face data sets need: pip install "jule[hf]"') from error
     if not what.startswith("hf:"):
-        return _one_split(datasets.load_from_disk(what), what, None)
+        try:
+            saved = datasets.load_from_disk(what)
+        except Exception as error:  # the library lets through whatever its own libraries raise
+            raise ValueError(
+                f"{what} cannot be read as a Hugging Face data set: {error}"
+            ) from error
+        return _one_split(saved, what, None)
     name, _, split = what.removeprefix("hf:").partition(":")
     return _one_split(datasets.load_dataset(name), what, split or None)
 
@@ -143,5 +146,6 @@ def _one_split(found: Any, where: str, split: str | None) -> HuggingFaceSource:
     if split is None and len(found) == 1:
         split = next(iter(found))
     if split not in found:
-        raise ValueError(f"{where} has the splits {', '.join(found)}: say which, {where}:NAME")
+        which = f"{where}:NAME" if where.startswith("hf:") else f"{where}/NAME"
+        raise ValueError(f"{where} has the splits {', '.join(found)}: say which, {which}")
     return HuggingFaceSource(found[split], where)

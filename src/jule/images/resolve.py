@@ -80,6 +80,9 @@ def _open_object(what: Any) -> ImageSource:
         return ArraySource(what)
     if hasattr(what, "features") and hasattr(what, "cast_column"):
         return HuggingFaceSource(what)
+    if isinstance(what, dict):
+        known = ", ".join(map(str, what))
+        raise ValueError(f"pictures cannot be read from a dict of {known}: give one of them")
     if hasattr(what, "__len__") and hasattr(what, "__getitem__"):
         return DatasetSource(what)
     raise ValueError(
@@ -140,9 +143,9 @@ def open_shards(text: str) -> TarSource:
     if os.path.isfile(text):
         return TarSource(text, [Path(text)])
     if "{" in text:
-        return TarSource(text, [Path(name) for name in expand_braces(text)])
-    parent = Path(text).parent
-    found = sorted(parent.glob(Path(text).name))
+        found = [Path(name) for name in expand_braces(text)]
+    else:
+        found = sorted(Path(text).parent.glob(Path(text).name))
     if not found:
         raise FileNotFoundError(f"no tar file is found by the pattern {text!r}")
     return TarSource(text, found)

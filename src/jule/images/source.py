@@ -110,13 +110,9 @@ class ImageSource(ABC):
         """
         workers = workers or cores()
         chunks = self._chunks(start)
-        if len(self) - start <= FEW or not self.in_files():
+        if len(self) - start <= FEW:
             return (decode_chunk(chunk, look) for chunk in chunks)
         return in_order([Worker(look) for _ in range(workers)], chunks)
-
-    def in_files(self) -> bool:
-        """Whether pictures come as the bytes of files, which other processes can decode."""
-        return self.array() is None
 
     def _chunks(self, start: int) -> Iterator[dict[int, Picture | Path | str]]:
         """Gather pictures in order; what cannot be read is a text that says why."""

@@ -51,6 +51,8 @@ class Worker:
 
     def decode(self, chunk: dict[int, Picture | Path | str]) -> Batch:
         """Decode a chunk; a picture on which the decoder crashes is skipped like any bad one."""
+        if not all(isinstance(item, bytes | Path | str) for item in chunk.values()):
+            return decode_chunk(chunk, self._look)  # pixels already: no need to send them around
         found = self._ask(chunk)
         if found is not None:
             return found
@@ -144,7 +146,7 @@ def _announced(number: int, item: Picture | Path | str) -> list[Any]:
         return [number, "path", str(item)]
     if isinstance(item, str):
         return [number, "reason", item]
-    assert isinstance(item, bytes)  # pixels are decoded where they are
+    assert isinstance(item, bytes)
     return [number, "bytes", len(item)]
 
 
