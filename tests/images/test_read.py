@@ -192,7 +192,7 @@ def test_one_picture_that_is_bad_is_named(tmp_path):
 
 
 def test_vectors_have_no_look(tmp_path):
-    with pytest.raises(ValueError, match="none of 3 files .* is not a picture"):
+    with pytest.raises(ValueError, match=r"none of 3 files .* is not a picture"):
         read_images(np.eye(3), Look(4, 4, 1))
 
 
