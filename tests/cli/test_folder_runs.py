@@ -7,12 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from jule.cli import app
 from jule.images import load_dataset
 from tests.cli.test_cli import JULE, jule
 
@@ -36,6 +37,14 @@ def write_digits(folder, images, name="{:03}.png"):
     folder.mkdir(parents=True, exist_ok=True)
     for number, image in enumerate(images):
         Image.fromarray(image).save(folder / name.format(number))
+
+
+@pytest.fixture
+def inside(files, monkeypatch):
+    """Run a command inside this process, which is quicker."""
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("COLUMNS", "100")
+    return lambda *arguments: CliRunner().invoke(app, [str(one) for one in arguments])
 
 
 @pytest.fixture(scope="module")
@@ -92,45 +101,46 @@ def test_every_good_picture_has_a_row_and_copies_have_one_label(run):
 
 
 @POSIX
-def test_info_says_what_would_be_skipped(run, files):
+def test_info_says_what_would_be_skipped(run, files, inside):
     done = jule("info", "photos", "-k", "3", cwd=files)
     assert done.returncode == 0, done.stderr
     assert "photos: 307 pictures" in done.stdout
     assert "all are 8 x 8 pixels" in done.stdout
     assert "caf\\udce9.png: its name is not UTF-8" in done.stdout
     assert "clustering would take about" in done.stdout
-    whole = jule("info", "photos", "--full", cwd=files)
+    whole = inside("info", "photos", "--full")
     assert "7 pictures were left out" in whole.stdout
     assert "1 are exact duplicates" in whole.stdout
 
 
-def test_predict_writes_a_table_and_says_what_was_left_out(run, files):
+def test_predict_writes_a_table_and_says_what_was_left_out(run, files, inside):
     done = jule("predict", "run", "new", "--out", "new.csv", cwd=files)
     assert done.returncode == 0, done.stderr
     found = rows(files / "new.csv")
     assert [row["path"] for row in found] == [f"{number:03}.png" for number in range(20)]
     assert {row["cluster"] for row in found} <= {"0", "1", "2"}
     assert "1 x it is not an image" in done.stderr
-    shown = jule("predict", "run", "new", cwd=files)
+    shown = inside("predict", "run", "new")
     assert shown.stdout == (files / "new.csv").read_text().replace("\r", "")
 
 
-def test_predict_takes_other_kinds_of_source(run, files):
-    (files / "new.txt").write_text("\n".join(f"new/{number:03}.png" for number in range(20)))
-    np.save(
-        files / "new.npy", [np.asarray(Image.open(files / f"new/{n:03}.png")) for n in range(20)]
-    )
-    by_folder = [
-        row.split(",", 1)[1] for row in jule("predict", "run", "new", cwd=files).stdout.split()
-    ]
+def test_predict_takes_other_kinds_of_source(run, files, inside):
+    names = [f"new/{number:03}.png" for number in range(20)]
+    (files / "new.txt").write_text("\n".join(names))
+    np.save(files / "new.npy", [np.asarray(Image.open(files / name)) for name in names])
+
+    def sorted_by(source):
+        return [row.split(",", 1)[1] for row in inside("predict", "run", source).stdout.split()]
+
+    found = sorted_by("new")
+    assert len(found) == 21
     for source in ("new.txt", "new.npy", "new/*[0-9].png"):
-        done = jule("predict", "run", source, cwd=files)
-        assert [row.split(",", 1)[1] for row in done.stdout.split()] == by_folder, done.stderr
+        assert sorted_by(source) == found
 
 
-def test_predict_sorts_pictures_into_folders(run, files):
-    done = jule("predict", "run", "new", "--to", "new-sorted", "--how", "copy", cwd=files)
-    assert done.returncode == 0, done.stderr
+def test_predict_sorts_pictures_into_folders(run, files, inside):
+    done = inside("predict", "run", "new", "--to", "new-sorted", "--how", "copy")
+    assert done.exit_code == 0, done.stderr
     assert len(list((files / "new-sorted").rglob("*.png"))) == 20
 
 
@@ -162,27 +172,28 @@ def test_cut_keeps_copies_together(run, files):
     assert found["007.png"] == found["b/copy [red].png"]
 
 
-def test_cache_says_how_much_it_keeps_and_frees_it(run, files, tmp_path):
-    here = {"JULE_CACHE": str(tmp_path / "cache")}
-    assert "0 sets of pictures" in jule("cache", **here).stdout
-    assert jule("predict", "run", "new", cwd=files, **here).returncode == 0
-    assert "1 sets of pictures" in jule("cache", **here).stdout
-    assert "freed" in jule("cache", "--clear", **here).stdout
-    assert "0 sets of pictures" in jule("cache", **here).stdout
+def test_cache_says_how_much_it_keeps_and_frees_it(run, inside, tmp_path, monkeypatch):
+    monkeypatch.setenv("JULE_CACHE", str(tmp_path / "cache"))
+    assert "0 sets of pictures" in jule("cache").stdout
+    assert inside("predict", "run", "new").exit_code == 0
+    assert "1 sets of pictures" in inside("cache").stdout
+    assert "freed" in inside("cache", "--clear").stdout
+    assert "0 sets of pictures" in inside("cache").stdout
 
 
-def test_the_cache_can_be_named_on_the_line(run, files, tmp_path):
-    done = jule("predict", "run", "new", "--cache", str(tmp_path / "mine"), cwd=files)
-    assert done.returncode == 0, done.stderr
+def test_the_cache_can_be_named_on_the_line(run, inside, tmp_path):
+    done = inside("predict", "run", "new", "--cache", tmp_path / "mine")
+    assert done.exit_code == 0, done.stderr
     assert len(list(tmp_path.rglob("pixels.bin"))) == 1
 
 
-def test_folders_that_are_classes_give_scores(files, tmp_path):
+def test_folders_that_are_classes_give_scores(inside, tmp_path):
     data = load_dataset("digits")
     for digit in range(3):
         write_digits(tmp_path / "sorted" / str(digit), data.images[data.labels == digit][:30])
-    done = jule("cluster", "sorted", "--folder-classes", "--out", "run", *QUICK, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    sorted_already, out = tmp_path / "sorted", tmp_path / "run"
+    done = inside("cluster", sorted_already, "--folder-classes", "--out", out, *QUICK)
+    assert done.exit_code == 0, done.stderr
     assert "NMI" in done.stdout
     scores = json.loads((tmp_path / "run" / "result.json").read_text())["scores"]
     assert scores["labels"]["nmi"] > 0
@@ -214,30 +225,35 @@ BAD = {
 
 @POSIX
 @pytest.mark.parametrize("case", BAD)
-def test_an_error_is_told_in_words_and_leaves_no_run(run, files, case):
+def test_an_error_is_told_in_words_and_leaves_no_run(run, files, inside, case):
     (files / "void").mkdir(exist_ok=True)
     (files / "bad").mkdir(exist_ok=True)
     for number in range(3):
         (files / "bad" / f"{number}.jpg").write_bytes(b"")
     arguments, message = BAD[case]
-    done = jule(*arguments, cwd=files)
-    assert done.returncode == 1
+    done = inside(*arguments)
+    assert done.exit_code == 1
     assert message in done.stderr
     assert done.stderr.startswith("jule: ")
     assert "Traceback" not in done.stderr
     assert not (files / "x").exists()
 
 
-@pytest.mark.parametrize("at", [0, 1, 3])
+@pytest.mark.parametrize("at", [0, 4])
 def test_debug_may_stand_anywhere_and_shows_the_traceback(files, at):
     arguments = ["cluster", "nowhere", "--out", "x"]
     arguments.insert(at, "--debug")
-    if at == 3:
-        arguments = ["cluster", "nowhere", "--out", "x", "--debug"]
     done = jule(*arguments, cwd=files)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "nowhere is not there" in done.stderr
+
+
+def test_without_it_there_is_none(files):
+    done = jule("cluster", "nowhere", "--out", "x", cwd=files)
+    assert done.returncode == 1
+    assert done.stderr.startswith("jule: nowhere is not there")
+    assert "Traceback" not in done.stderr
 
 
 # -- a kill in the middle ------------------------------------------------------------------------
@@ -254,7 +270,6 @@ def test_a_run_killed_in_the_middle_ends_as_if_nothing_had_happened(files, tmp_p
     ) as process:
         while not any((tmp_path / "killed").glob("state/*")):
             assert process.poll() is None, "it was over before it could be killed"
-            time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "killed" / "labels.csv").exists()

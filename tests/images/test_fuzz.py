@@ -76,7 +76,6 @@ def only_value_errors(path, random, whole):
     """Open damaged versions of a container; count those that could be read all the same."""
     good, name = 0, path.name
     for number in range(EACH):
-        # Each under a name of its own: some disks are slow to take a file's place.
         path = path.with_name(f"{number}-{name}")
         path.write_bytes(damaged(whole, random))
         try:
