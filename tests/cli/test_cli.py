@@ -35,9 +35,9 @@ def test_help_has_examples():
     assert "Example: jule demo" in jule("demo", "--help").stdout
     assert "jule cluster photos -k 12" in jule("cluster", "--help").stdout
     assert "Example: jule resume" in jule("resume", "--help").stdout
-    assert "Example: jule predict" in jule("predict", "--help").stdout
+    assert "jule predict photos-run new-photos" in jule("predict", "--help").stdout
     assert "Example: jule cut" in jule("cut", "--help").stdout
-    assert "Example: jule export" in jule("export", "--help").stdout
+    assert "jule export photos-run --to sorted" in jule("export", "--help").stdout
     assert "--datasets usps,mnist-test" in jule("reproduce", "raw-gdl", "--help").stdout
 
 

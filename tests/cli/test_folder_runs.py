@@ -77,9 +77,9 @@ def files(tmp_path_factory):
 def run(files):
     done = jule("cluster", "photos", "--out", "run", *QUICK, cwd=files)
     assert done.returncode == 0, done.stderr
-    assert "7 pictures were left out, listed in run/skipped.csv" in done.stdout
-    assert "1 files of other kinds were passed over" in done.stdout
-    assert "1 are exact duplicates of others" in done.stdout
+    assert "7 pictures left out, listed in run/skipped.csv" in done.stdout
+    assert "1 file of other kinds passed over" in done.stdout
+    assert "1 exact duplicate" in done.stdout
     assert f"{N + 1} pictures, brought to 8 x 8 pixels, grey, crop" in done.stdout
     return files / "run"
 
@@ -109,8 +109,8 @@ def test_info_says_what_would_be_skipped(run, files, inside):
     assert "caf\\udce9.png: its name is not UTF-8" in done.stdout
     assert "clustering would take about" in done.stdout
     whole = inside("info", "photos", "--full")
-    assert "7 pictures were left out" in whole.stdout
-    assert "1 are exact duplicates" in whole.stdout
+    assert "7 pictures left out" in whole.stdout
+    assert "1 exact duplicate" in whole.stdout
 
 
 def test_predict_writes_a_table_and_says_what_was_left_out(run, files, inside):

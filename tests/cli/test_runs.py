@@ -22,6 +22,7 @@ def files(tmp_path_factory):
     np.savez(folder / "digits.npz", images=images[:200], labels=labels[:200], names=names)
     np.savez(folder / "more.npz", images=images[200:260])
     np.save(folder / "other.npy", np.zeros((3, 9, 9)))
+    np.save(folder / "vectors.npy", np.zeros((3, 9)))
     return folder
 
 
@@ -43,7 +44,7 @@ def rows(path):
 
 def test_cluster_writes_a_row_for_every_image(run):
     found = rows(run / "labels.csv")
-    assert [row["name"] for row in found[:2]] == ["digit 0.png", "digit 1.png"]
+    assert [row["path"] for row in found[:2]] == ["digit 0.png", "digit 1.png"]
     assert {row["cluster"] for row in found} == {"0", "1", "2", "3"}
     assert all(0 <= float(row["confidence"]) <= 1 for row in found)
 
@@ -53,8 +54,8 @@ def test_predict_sorts_new_images(run, files):
     assert done.returncode == 0, done.stderr
     assert len(rows(files / "more.csv")) == 60
     shown = jule("predict", "run", "more.npz", cwd=files).stdout.splitlines()
-    assert len(shown) == 60
-    assert shown[0].split(",")[1] == rows(files / "more.csv")[0]["cluster"]
+    assert len(shown) == 1 + 60
+    assert shown[1].split(",")[1] == rows(files / "more.csv")[0]["cluster"]
 
 
 def test_cut_gives_another_number_of_clusters(run, files):
@@ -71,11 +72,10 @@ BAD = {
     "an existing run": (["cluster", "digits.npz", "-k", "4", "--out", "run"], "--overwrite"),
     "too many clusters": (["cluster", "digits.npz", "-k", "999", "--out", "x"], "999 clusters"),
     "no clusters": (["cluster", "digits.npz", "-k", "0", "--out", "x"], "1 or more"),
-    "a missing file": (["cluster", "nowhere.npz", "--out", "x"], "nowhere.npz is not there"),
-    "not an array": (["cluster", "notes.txt", "--out", "x"], "not a .npy or .npz"),
+    "a list of nothing": (["cluster", "notes.txt", "--out", "x"], "hello: it vanished"),
     "a broken file": (["cluster", "broken.npz", "--out", "x"], "cannot be read"),
     "identical images": (["cluster", "other.npy", "-k", "2", "--out", "x"], "identical"),
-    "another size": (["predict", "run", "other.npy"], "(9, 9)"),
+    "vectors for images": (["predict", "run", "vectors.npy"], "is not a picture"),
     "an unknown preset": (["cluster", "digits.npz", "--preset", "fast", "--out", "x"], "preset"),
     "no run": (["resume", "."], "is not a run"),
     "a cut too fine": (["cut", "run", "-k", "201"], "between 1 and 200"),
@@ -93,6 +93,14 @@ def test_bad_input_is_one_clear_line(run, files, case):
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (files / "x").exists()
+
+
+def test_what_is_not_there_is_told_with_all_that_could_be(files):
+    done = jule("cluster", "nowhere.xyz", "--out", "x", cwd=files)
+    assert done.returncode == 1
+    assert "nowhere.xyz is not there" in done.stderr
+    assert "- a folder of pictures" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")

@@ -127,7 +127,7 @@ def tell_left_out(console: Console, data: Samples, where: str = "") -> None:
         say(console, f"{counted(others, 'file')} of other kinds passed over")
     copies = int((data.first_copies != range(len(data))).sum())
     if copies:
-        say(console, f"{counted(copies, 'exact duplicate')}, which keep one label with the others")
+        say(console, f"{counted(copies, 'exact duplicate')}, with one label together")
 
 
 def counted(count: int, what: str) -> str:
