@@ -1,0 +1,56 @@
+// Images whose neighbours are in another group; files that are copies of each other.
+
+const DOUBTS_SHOWN = 36;
+const COPIES_SHOWN = 60;
+
+function showDoubts() {
+  const unsure = [];
+  for (let i = 0; i < N; i++) if (view.confidence[i] < 0.5) unsure.push(i);
+  unsure.sort((a, b) => view.confidence[a] - view.confidence[b]);
+  const tiles = [];
+  for (const image of unsure) {
+    const other = otherGroup(view, image);
+    if (other.group >= 0 && other.share >= 0.5) tiles.push([image, other.group]);
+    if (tiles.length === DOUBTS_SHOWN) break;
+  }
+  byId("doubts-hint").textContent = tiles.length
+    ? `Most of their neighbours are in another group; the ${tiles.length === 1 ? "only one" : "least sure come first"}.`
+    : "No image has most of its neighbours in another group.";
+  byId("doubt-tiles").replaceChildren(...tiles.map(([image, other]) => doubtTile(image, other)));
+}
+
+function doubtTile(image, other) {
+  const own = view.labels[image];
+  return make("div", { class: "doubt" }, pictureButton(image),
+    make("p", {}, "in ", groupLink(own), make("br"), "like ", groupLink(other)),
+    make("button", {
+      type: "button", class: "quiet", text: "Move",
+      "aria-label": `Move ${nameOf(image)} to ${groupName(other)}`,
+      onclick: () => moveImages([image], other),
+    }));
+}
+
+function showCopies() {
+  const copies = SUMMARY.duplicates;
+  byId("duplicates").hidden = !copies.length;
+  if (!copies.length) return;
+  const numbers = new Map();
+  for (let i = N - 1; i >= 0; i--) numbers.set(nameOf(i), i);
+  const rows = copies.slice(0, COPIES_SHOWN).map((paths) => {
+    const image = paths.map((path) => numbers.get(path)).find((number) => number !== undefined);
+    return make("li", {}, ...(image === undefined ? [] : [pictureButton(image)]),
+      make("span", { text: paths.slice(0, 12).join("  =  ") + (paths.length > 12 ? "  = …" : "") }));
+  });
+  byId("duplicate-groups").replaceChildren(make("ul", { class: "copies" }, ...rows));
+  if (copies.length > COPIES_SHOWN) {
+    byId("duplicate-groups").append(make("p", {
+      class: "hint", text: `and ${(copies.length - COPIES_SHOWN).toLocaleString("en")} more, in report.json`,
+    }));
+  }
+}
+
+function startDoubts() {
+  showCopies();
+  on("view", () => later("doubts", showDoubts));
+  on("names", () => later("doubts", showDoubts));
+}
