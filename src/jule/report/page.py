@@ -125,8 +125,20 @@ def _environment() -> Environment:
     )
     environment.filters["thousands"] = lambda number: f"{number:,}"
     environment.filters["duration"] = duration
-    environment.filters["percent"] = lambda share: f"{share:.0%}"
+    environment.filters["percent"] = percent
     return environment
+
+
+def percent(share: float) -> str:
+    """Write a share so that all is 100%, and nothing else is.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.9991), percent(0.99999), percent(1.0)
+    ('50%', '99.9%', '99.9%', '100%')
+    """
+    digits = 1 if 0.995 < share < 1 else 0
+    return f"{100 * share if share == 1 else min(99.9, 100 * share):.{digits}f}%"
 
 
 def duration(seconds: float) -> str:

@@ -31,22 +31,35 @@ function heightOf(least, largest, byRatio) {
   return (value) => height - bottom - ((turn(value) - turn(least)) / span) * (height - top - bottom);
 }
 
-function lines(title, series, { byRatio = false, format = String } = {}) {
+function lines(title, series, { byRatio = false, format = String, upTo = 0 } = {}) {
   const values = series.flatMap(({ values }) => values).filter((value) => value !== null);
   if (!values.length) return null;
   const least = byRatio ? Math.min(...values) : Math.min(0, ...values);
-  const largest = Math.max(...values);
+  const largest = Math.max(upTo, ...values);
   const yOf = heightOf(least, largest, byRatio);
   const middle = byRatio ? Math.round(Math.sqrt(least * largest)) : (least + largest) / 2;
   const count = series[0].values.length;
   const svg = chartFrame(title, count, [least, middle, largest], yOf, format);
   series.forEach(({ values: row }, which) => {
-    const points = row.map((value, i) => (value === null ? null : [xOf(i, count), yOf(value)]));
-    const known = points.filter(Boolean);
-    svg.append(drawing("polyline", { class: `line-${which}`, points: known.join(" ") }));
-    for (const [x, y] of known) svg.append(drawing("circle", { class: `line-${which}`, cx: x, cy: y, r: 2.6 }));
+    for (const points of byRound(row.map((value, i) => value !== null && [xOf(i, count), yOf(value)]))) {
+      svg.append(drawing("polyline", { class: `line-${which}`, points: points.join(" ") }));
+      for (const [x, y] of points) {
+        svg.append(drawing("circle", { class: `line-${which}`, cx: x, cy: y, r: 2.6 }));
+      }
+    }
   });
   return figure(title, svg, series.length > 1 ? series.map(({ name }) => name) : []);
+}
+
+// A round begins anew: no line leads into it.
+function byRound(points) {
+  const rounds = new Map();
+  points.forEach((point, i) => {
+    const { round } = SUMMARY.history[i];
+    if (!rounds.has(round)) rounds.set(round, []);
+    if (point) rounds.get(round).push(point);
+  });
+  return rounds.values();
 }
 
 function timeBars(history) {
@@ -84,13 +97,13 @@ function startCharts() {
   const of = (field) => history.map((period) => period[field]);
   const short = (value) => (value === 0 ? "0" : value.toPrecision(2));
   const all = [
-    lines("groups", [{ values: [history[0].clusters_before, ...of("clusters_after")].slice(1) }],
+    lines("clusters left", [{ values: of("clusters_after") }],
       { byRatio: true, format: (value) => value.toLocaleString("en") }),
     lines("loss", [{ name: "first tenth", values: of("loss_first") },
       { name: "last tenth", values: of("loss_last") }], { format: short }),
     timeBars(history),
     lines("quality by the given labels", [{ name: "NMI", values: of("nmi") },
-      { name: "AC", values: of("ac") }], { format: (value) => value.toFixed(1) }),
+      { name: "AC", values: of("ac") }], { format: (value) => value.toFixed(1), upTo: 1 }),
   ];
   byId("charts").replaceChildren(...all.filter(Boolean));
 }

@@ -60,6 +60,8 @@ function plural(count, one, many = one + "s") {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
+// All is 100%, and nothing else is.
 function percent(share) {
-  return `${Math.round(100 * share)}%`;
+  const digits = share > 0.995 && share < 1 ? 1 : 0;
+  return `${Math.min(share < 1 ? 99.9 : 100, 100 * share).toFixed(digits)}%`;
 }

@@ -68,7 +68,7 @@ function branches(joints, count) {
 
 function mark(joint, x, y) {
   const affinity = AFFINITIES[joint.node - N];
-  const text = `Stop here: ${plural(joint.groups, "group")}`;
+  const text = `Stop here: ${plural(joint.groups, "cluster")}`;
   const button = make("button", {
     type: "button", class: "joint", "aria-label": text,
     title: text + (affinity > 0 ? ` (affinity ${affinity.toPrecision(2)})` : ""),

@@ -10,7 +10,7 @@ function openGroup(group) {
   const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),
     `${plural(typical.length, "image")}, the most typical first · ${percent(view.sureness[group])} sure`);
   const pick = make("button", {
-    type: "button", text: "Select", "aria-pressed": document.body.classList.contains("picking"),
+    type: "button", text: "Select", "aria-pressed": String(document.body.classList.contains("picking")),
     onclick: () => {
       const picking = document.body.classList.toggle("picking");
       pick.setAttribute("aria-pressed", picking);
@@ -96,7 +96,7 @@ function moveControl(images, afterwards) {
   for (let group = 0; group < view.k; group++) {
     if (view.sizes[group]) choice.append(make("option", { value: group, text: groupName(group) }));
   }
-  choice.append(make("option", { value: view.k, text: "a new group" }));
+  choice.append(make("option", { value: view.k, text: "a new cluster" }));
   return choice;
 }
 

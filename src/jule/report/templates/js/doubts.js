@@ -1,4 +1,4 @@
-// Images whose neighbours are in another group; files that are copies of each other.
+// Images whose neighbours are in another cluster; files that are copies of each other.
 
 const DOUBTS_SHOWN = 36;
 const COPIES_SHOWN = 60;
@@ -14,8 +14,8 @@ function showDoubts() {
     if (tiles.length === DOUBTS_SHOWN) break;
   }
   byId("doubts-hint").textContent = tiles.length
-    ? `Most of their neighbours are in another group; the ${tiles.length === 1 ? "only one" : "least sure come first"}.`
-    : "No image has most of its neighbours in another group.";
+    ? `Most of their neighbours are in another cluster; the ${tiles.length === 1 ? "only one" : "least sure come first"}.`
+    : "No image has most of its neighbours in another cluster.";
   byId("doubt-tiles").replaceChildren(...tiles.map(([image, other]) => doubtTile(image, other)));
 }
 

@@ -3,9 +3,9 @@
 function tellEdits() {
   const { names, moves, touched } = changesHere();
   const parts = [];
-  if (names.size) parts.push(plural(names.size, "group has a name", "groups have names"));
+  if (names.size) parts.push(plural(names.size, "cluster has a name", "clusters have names"));
   if (moves.size) parts.push(plural(moves.size, "image was moved", "images were moved"));
-  const what = shown === RUN_VIEW ? "The run’s own result" : `The tree cut at ${plural(shown, "group")}`;
+  const what = shown === RUN_VIEW ? "The run’s own result" : `The tree cut at ${plural(shown, "cluster")}`;
   byId("edits-said").textContent = parts.length ? `${what}: ${parts.join(", ")}.` : `${what}, unchanged.`;
   byId("undo").disabled = !touched;
 }

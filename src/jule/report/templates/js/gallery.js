@@ -41,8 +41,8 @@ function showGallery() {
 
 function card(group) {
   const name = make("input", {
-    class: "name", value: changesHere().names.get(group) || "", placeholder: `Group ${group}`,
-    "aria-label": `Name of group ${group}`, maxlength: 200, spellcheck: "false",
+    class: "name", value: changesHere().names.get(group) || "", placeholder: `Cluster ${group}`,
+    "aria-label": `Name of cluster ${group}`, maxlength: 200, spellcheck: "false",
     onchange: (event) => nameGroup(group, event.target.value),
     onkeydown: (event) => { if (event.key === "Enter") event.target.blur(); },
   });
@@ -56,7 +56,7 @@ function card(group) {
       make("i", { class: "dot", "aria-hidden": "true" }), make("h3", {}, name), open),
     make("div", { class: "pictures typical" }),
     make("div", { class: "card-foot" },
-      make("span", { class: "sure", title: "How many of its neighbours are in the same group, on average",
+      make("span", { class: "sure", title: "How many of its neighbours are in the same cluster, on average",
         text: `${percent(view.sureness[group])} sure` }),
       make("span", { class: "near" })));
   element.style.setProperty("--colour", groupColour(group));

@@ -266,7 +266,7 @@ function showTip(image, x, y) {
 function choices(where, options, chosen, pick) {
   for (const [value, text] of Object.entries(options)) {
     byId(where).append(make("button", {
-      type: "button", text, "aria-pressed": value === chosen,
+      type: "button", text, "aria-pressed": String(value === chosen),
       onclick: (event) => {
         for (const other of byId(where).children) other.setAttribute("aria-pressed", "false");
         event.target.setAttribute("aria-pressed", "true");
@@ -351,7 +351,7 @@ function startMap() {
   new ResizeObserver(redrawMap).observe(canvas);
   DARK.addEventListener("change", redrawMap);
   on("view", () => {
-    canvas.setAttribute("aria-label", `A map of ${plural(N, "image")}, coloured by ${plural(view.k, "group")}`);
+    canvas.setAttribute("aria-label", `A map of ${plural(N, "image")}, coloured by ${plural(view.k, "cluster")}`);
     redrawMap();
   });
   on("selection", redrawMap);

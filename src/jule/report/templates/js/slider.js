@@ -23,11 +23,11 @@ function showSlider() {
   const k = shown === RUN_VIEW ? view.k : shown;
   const slider = byId("slider");
   slider.value = placeOf(clampGroups(k));
-  slider.setAttribute("aria-valuetext", plural(k, "group"));
+  slider.setAttribute("aria-valuetext", plural(k, "cluster"));
   byId("k").value = k;
   byId("which").textContent = shown === RUN_VIEW
-    ? `${plural(k, "group")}: the run’s own result (${SUMMARY.chosen.toUpperCase()})`
-    : `${plural(view.k, "group")}: the merge tree, cut here`;
+    ? `${plural(k, "cluster")}: the run’s own result (${SUMMARY.chosen.toUpperCase()})`
+    : `${plural(view.k, "cluster")}: the merge tree, cut here`;
   byId("back").hidden = shown === RUN_VIEW;
   byId("fewer").disabled = k <= LEAST_GROUPS;
   byId("more").disabled = k >= MOST_GROUPS;
@@ -39,7 +39,7 @@ function showSuggestions() {
   byId("suggested").append(make("span", { text: "Suggested" }));
   for (const { k } of suggested) {
     byId("suggested").append(make("button", {
-      type: "button", class: "chip", text: k, "aria-label": plural(k, "group"),
+      type: "button", class: "chip", text: k, "aria-label": plural(k, "cluster"),
       onclick: () => showGroups(k),
     }));
     const tick = make("i");

@@ -32,7 +32,7 @@ function redrawStages() {
 function stageFigure(stage, which, count) {
   const element = make("canvas", {
     role: "img", tabindex: "0",
-    "aria-label": `Principal components after ${plural(stage.period, "period")}: ${plural(stage.clusters, "group")}`,
+    "aria-label": `Principal components after ${plural(stage.period, "period")}: ${plural(stage.clusters, "cluster")}`,
   });
   const title = which === 0 ? "First" : which === count - 1 ? "Final" : "Middle";
   const after = stage.period ? `after ${plural(stage.period, "period")}` : "raw pixels";
@@ -45,7 +45,7 @@ function stageFigure(stage, which, count) {
   });
   startTurning(element);
   return make("figure", {}, element, make("figcaption", {},
-    make("b", { text: title }), ` ${plural(stage.clusters, "group")}, ${after}`));
+    make("b", { text: title }), ` ${plural(stage.clusters, "cluster")}, ${after}`));
 }
 
 function startTurning(element) {
@@ -78,7 +78,7 @@ function startStages() {
   if (!stages.length) return;
   byId("stages").replaceChildren(...stages.map((stage, i) => stageFigure(stage, i, stages.length)));
   byId("stages").after(make("p", { class: "hint" },
-    "The first three principal components; drag to turn. Colours are the groups of each stage. ",
+    "The first three principal components; drag to turn. Colours are the clusters of each stage. ",
     stageColours()));
   for (const { canvas: element } of turn.kept) new ResizeObserver(redrawStages).observe(element);
   DARK.addEventListener("change", redrawStages);
@@ -93,5 +93,5 @@ function stageColours() {
       redrawStages();
     },
   });
-  return make("label", {}, check, " colour by the final groups");
+  return make("label", {}, check, " colour by the final clusters");
 }

@@ -52,7 +52,7 @@ function groupColour(group) {
 }
 
 function groupName(group) {
-  return changesHere().names.get(group) || `Group ${group}`;
+  return changesHere().names.get(group) || `Cluster ${group}`;
 }
 
 function nameGroup(group, name) {
