@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from jule.cli.apply import apply
 from jule.cli.cluster import cluster, resume
 from jule.cli.cut import cut
 from jule.cli.demo import demo
+from jule.cli.plot import plot
 from jule.cli.predict import predict
+from jule.cli.report import report
 from jule.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -16,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, cluster, resume, predict, cut):
+for command in (demo, cluster, resume, report, apply, predict, cut, plot):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 

@@ -103,6 +103,7 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
     from rich.console import Console
 
     from jule.cli.progress import progress_bars
+    from jule.cli.report import make_report
     from jule.cli.show import show_clusters
     from jule.runs import go
 
@@ -125,3 +126,4 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
     show_clusters(console, finished.result, data.labels)
     console.print(f"{len(data)} images in {seconds:.0f} s; everything is in", end=" ")
     console.print(str(run.folder), markup=False, highlight=False)
+    make_report(run)

@@ -42,14 +42,13 @@ def render(
     >>> render(summary, arrays, None, None, [])[:15]  # doctest: +SKIP
     '<!DOCTYPE html>'
     """
+    carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
     run = {
         "summary": summary,
-        "arrays": {name: for_browser(array) for name, array in arrays.items()},
+        "arrays": {name: for_browser(array) for name, array in carried.items()},
         "names": names,
         "pictures": None if sheets is None else _about(sheets, urls),
     }
-    if sheets is not None:
-        run["arrays"]["places"] = for_browser(sheets.places)
     script = _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = _environment().get_template("page.html")

@@ -174,7 +174,9 @@ class Report:
             old.unlink()
         for name, content in zip(names, self.sheets.content, strict=True):
             (folder / name).write_bytes(content)
-        return self._page([f"{quote(folder.name, errors='surrogateescape')}/{name}" for name in names])
+        return self._page(
+            [f"{quote(folder.name, errors='surrogateescape')}/{name}" for name in names]
+        )
 
     def write(self, run: Run) -> Path:
         """Write report.html and report.json into a run folder.

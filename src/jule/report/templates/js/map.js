@@ -135,20 +135,30 @@ function drawPictures(context) {
   const side = Math.min(64, 22 + 4 * map.zoom);
   const aspect = PICTURES.width / PICTURES.height;
   const [width, height] = aspect > 1 ? [side, side / aspect] : [side * aspect, side];
-  const taken = new Set();
+  const taken = new Map(); // what is drawn, by squares as large as a picture
   for (let i = 0; i < N; i++) {
     const [x, y] = [map.xs[i], map.ys[i]];
     if (x < 0 || y < 0 || x > map.width || y > map.height) continue;
     if (selection.size && !selection.has(i)) continue;
-    const place = Math.floor(x / (side + 4)) * 10_000 + Math.floor(y / (side + 4));
-    if (taken.has(place)) continue;
-    taken.add(place);
+    if (!takePlace(taken, x, y, side + 3)) continue;
     const [left, top] = [x - width / 2, y - height / 2];
     if (!drawPicture(context, i, left, top, width, height, redrawMap)) continue;
     context.strokeStyle = groupColour(view.labels[i]);
     context.lineWidth = 2;
     context.strokeRect(left, top, width, height);
   }
+}
+
+function takePlace(taken, x, y, side) {
+  const [column, row] = [Math.floor(x / side), Math.floor(y / side)];
+  for (let c = column - 1; c <= column + 1; c++) {
+    for (let r = row - 1; r <= row + 1; r++) {
+      const there = taken.get(c * 10_000 + r);
+      if (there && Math.abs(there[0] - x) < side && Math.abs(there[1] - y) < side) return false;
+    }
+  }
+  taken.set(column * 10_000 + row, [x, y]);
+  return true;
 }
 
 function drawNumbers(context) {

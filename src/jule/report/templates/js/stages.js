@@ -35,7 +35,7 @@ function stageFigure(stage, which, count) {
     "aria-label": `Principal components after ${plural(stage.period, "period")}: ${plural(stage.clusters, "cluster")}`,
   });
   const title = which === 0 ? "First" : which === count - 1 ? "Final" : "Middle";
-  const after = stage.period ? `after ${plural(stage.period, "period")}` : "raw pixels";
+  const after = stage.period ? `after ${plural(stage.period, "period")}` : "before training";
   turn.kept.push({
     canvas: element, context: {},
     samples: typed(`stage${which}_samples`),

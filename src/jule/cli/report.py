@@ -1,0 +1,52 @@
+"""`jule report`: the page of a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jule.cli.errors import friendly
+
+if TYPE_CHECKING:
+    from jule.runs import Run
+
+
+@friendly
+def report(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    source: Annotated[
+        Path | None, typer.Option(help="Where the images are now, if they were moved.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+) -> None:
+    """Make the page of a run: one HTML file that opens offline.
+
+    Example: jule report pictures-run --open
+    """
+    from jule.runs import Run
+
+    make_report(Run(run), source=source, show=show)
+
+
+def make_report(run: Run, *, source: Path | None = None, show: bool = False) -> None:
+    """Write report.html and report.json into a run, with progress, and say where they are.
+
+    Examples
+    --------
+    >>> make_report(run)  # doctest: +SKIP
+    """
+    import webbrowser
+
+    from jule.cli.progress import progress_bars
+    from jule.report import Report
+
+    with progress_bars(run.folder.name) as tell:
+        made = Report.of_run(run, source=source, progress=tell)
+        path = made.write(run)
+    if made.sheets is None:
+        typer.secho(f"jule: no pictures: {made.summary['no_pictures']}", err=True, fg="yellow")
+    typer.echo(f"the page of the run: {path}")
+    if show:
+        webbrowser.open(path.resolve().as_uri())
