@@ -19,6 +19,9 @@ def report(
     source: Annotated[
         Path | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
+    umap: Annotated[
+        bool, typer.Option(help="A better map, which takes longer, if umap-learn is installed.")
+    ] = True,
     show: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
 ) -> None:
     """Make the page of a run: one HTML file that opens offline.
@@ -27,10 +30,12 @@ def report(
     """
     from jule.runs import Run
 
-    make_report(Run(run), source=source, show=show)
+    make_report(Run(run), source=source, umap=umap, show=show)
 
 
-def make_report(run: Run, *, source: Path | None = None, show: bool = False) -> None:
+def make_report(
+    run: Run, *, source: Path | None = None, umap: bool = True, show: bool = False
+) -> None:
     """Write report.html and report.json into a run, with progress, and say where they are.
 
     Examples
@@ -43,7 +48,7 @@ def make_report(run: Run, *, source: Path | None = None, show: bool = False) -> 
     from jule.report import Report
 
     with progress_bars(run.folder.name) as tell:
-        made = Report.of_run(run, source=source, progress=tell)
+        made = Report.of_run(run, source=source, umap=umap, progress=tell)
         path = made.write(run)
     if made.sheets is None:
         typer.secho(f"jule: no pictures: {made.summary['no_pictures']}", err=True, fg="yellow")

@@ -26,9 +26,11 @@ BROWSER_TYPES = {
 
 
 def page_arrays(
-    finished: Finished, seen: View, snapshots: Sequence[Snapshot] = ()
+    finished: Finished, seen: View, snapshots: Sequence[Snapshot] = (), *, umap: bool = True
 ) -> dict[str, NDArray]:
     """Gather what the page needs of every sample: labels, tree, neighbours, positions.
+
+    `umap` adds a second map where umap-learn is installed.
 
     Examples
     --------
@@ -44,7 +46,8 @@ def page_arrays(
         "neighbors": seen.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
         "coords": as_int16(coordinates(result.embedding)),
     }
-    better = umap_map(result.embedding, finished.config.seed)
+    seed = finished.config.seed
+    better = umap_map(result.embedding, seen.neighbors, seed) if umap else None
     if better is not None:
         arrays["umap"] = as_int16(better - (better.min(axis=0) + better.max(axis=0)) / 2)
     for place, shot in enumerate(stages(snapshots)):

@@ -76,7 +76,8 @@ def _when(period: int) -> str:
 
 def _map(figure: Any, run: Run, finished: Finished, images: NDArray | None) -> None:
     result = finished.result
-    better = umap_map(result.embedding, finished.config.seed)
+    neighbors = view(result.embedding, finished.config).neighbors
+    better = umap_map(result.embedding, neighbors, finished.config.seed)
     places = coordinates(result.embedding)[:, :2] if better is None else better
     names = cluster_names(run)
     axes = figure.add_subplot()

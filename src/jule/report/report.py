@@ -70,11 +70,13 @@ class Report:
         *,
         source: str | Path | None = None,
         body: Any = None,
+        umap: bool = True,
         progress: Progress | None = None,
     ) -> Report:
         """Read a finished run and its images; `source` is where they are now, if they were moved.
 
-        `body` is the user's own network, if the run was made with one.
+        `body` is the user's own network, if the run was made with one; `umap` adds a better map
+        where umap-learn is installed, which takes longer.
 
         Examples
         --------
@@ -94,6 +96,7 @@ class Report:
             snapshots=load_snapshots(run.path(SNAPSHOTS)),
             title=Path(source or run.about()["source"] or run.folder).name,
             no_pictures=problem,
+            umap=umap,
             progress=progress,
         )
 
@@ -105,6 +108,7 @@ class Report:
         *,
         duplicates: Sequence[Sequence[str]] = (),
         snapshots: Sequence[Snapshot] = (),
+        umap: bool = True,
         progress: Progress | None = None,
         **about: Any,
     ) -> Report:
@@ -127,7 +131,7 @@ class Report:
             **about,
         )
         tell("positions", 0.0)
-        arrays = page_arrays(finished, seen, snapshots)
+        arrays = page_arrays(finished, seen, snapshots, umap=umap)
         tell("pictures", 0.0)
         sheets = None
         if images is not None and images.ndim > 2:
