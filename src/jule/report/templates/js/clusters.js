@@ -10,7 +10,7 @@ function describe(labels, confidence) {
     sureness[labels[i]] += confidence[i];
   }
   for (let group = 0; group < k; group++) sureness[group] /= Math.max(1, sizes[group]);
-  const view = { k, labels, confidence, sizes, sureness, ranked: new Map() };
+  const view = { k, labels, confidence, sizes, sureness };
   view.members = membersOf(view);
   view.centres = centresOf(view);
   return view;
@@ -50,26 +50,54 @@ function neighborShare(labels) {
   return share;
 }
 
-function squaredDistance(image, view, group) {
-  let sum = 0;
-  for (let axis = 0; axis < AXES; axis++) {
-    const gap = COORDS[image * AXES + axis] - view.centres[group * AXES + axis];
-    sum += gap * gap;
+// How far every image is from the centre of its group, squared.
+function distances(view) {
+  if (!view.far) {
+    view.far = new Float32Array(N);
+    for (let i = 0; i < N; i++) {
+      const centre = view.labels[i] * AXES;
+      let sum = 0;
+      for (let axis = 0; axis < AXES; axis++) {
+        const gap = COORDS[i * AXES + axis] - view.centres[centre + axis];
+        sum += gap * gap;
+      }
+      view.far[i] = sum;
+    }
   }
-  return sum;
+  return view.far;
 }
 
-// A group's images: those nearest its centre first; and the doubtful ones, the least sure first.
-function ranked(view, group) {
-  if (!view.ranked.has(group)) {
-    const members = [...view.members(group)];
-    const far = new Map(members.map((i) => [i, squaredDistance(i, view, group)]));
-    const typical = members.slice().sort((a, b) => far.get(a) - far.get(b));
-    const sure = view.confidence;
-    const doubtful = members.sort((a, b) => sure[a] - sure[b] || far.get(b) - far.get(a));
-    view.ranked.set(group, { typical, doubtful });
+// Nearest the centre first; least sure, then farthest from the centre, first.
+function byTypical(view) {
+  const far = distances(view);
+  return (a, b) => far[a] - far[b] || a - b;
+}
+
+function byDoubt(view) {
+  const far = distances(view);
+  const sure = view.confidence;
+  return (a, b) => sure[a] - sure[b] || far[b] - far[a] || a - b;
+}
+
+// The first few in an order, without sorting all.
+function firstFew(images, count, compare) {
+  const few = [];
+  for (const image of images) {
+    if (few.length === count && compare(image, few[count - 1]) >= 0) continue;
+    let at = few.length;
+    while (at > 0 && compare(image, few[at - 1]) < 0) at--;
+    few.splice(at, 0, image);
+    if (few.length > count) few.pop();
   }
-  return view.ranked.get(group);
+  return few;
+}
+
+function typicalImages(view, group, count) {
+  return firstFew(view.members(group), count, byTypical(view));
+}
+
+function doubtfulImages(view, group, count) {
+  return firstFew(view.members(group), count, byDoubt(view));
 }
 
 function nearestGroups(view, group, count) {

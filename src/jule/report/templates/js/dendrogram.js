@@ -81,7 +81,7 @@ function mark(joint, x, y) {
 
 function leafRow(leaf) {
   const group = view.labels[leaf.leaf];
-  const image = ranked(view, group).typical[0];
+  const [image] = typicalImages(view, group, 1);
   const row = make("li", {}, pictureButton(image), groupLink(group),
     make("span", { class: "hint", text: view.sizes[group].toLocaleString("en") }));
   row.style.height = `${ROW}px`;

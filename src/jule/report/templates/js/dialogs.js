@@ -4,7 +4,7 @@ const AT_ONCE = 300;
 
 function openGroup(group) {
   const dialog = byId("group-dialog");
-  const { typical } = ranked(view, group);
+  const typical = [...view.members(group)].sort(byTypical(view));
   const grid = make("div", { class: "pictures all" });
   const more = make("div", { class: "more" });
   const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),

@@ -4,19 +4,16 @@ const DOUBTS_SHOWN = 36;
 const COPIES_SHOWN = 60;
 
 function showDoubts() {
-  const unsure = [];
-  for (let i = 0; i < N; i++) if (view.confidence[i] < 0.5) unsure.push(i);
-  unsure.sort((a, b) => view.confidence[a] - view.confidence[b]);
-  const tiles = [];
-  for (const image of unsure) {
-    const other = otherGroup(view, image);
-    if (other.group >= 0 && other.share >= 0.5) tiles.push([image, other.group]);
-    if (tiles.length === DOUBTS_SHOWN) break;
+  const misplaced = [];
+  for (let i = 0; i < N; i++) {
+    if (view.confidence[i] < 0.5 && otherGroup(view, i).share >= 0.5) misplaced.push(i);
   }
-  byId("doubts-hint").textContent = tiles.length
-    ? `Most of their neighbours are in another cluster; the ${tiles.length === 1 ? "only one" : "least sure come first"}.`
+  const tiles = firstFew(misplaced, DOUBTS_SHOWN, byDoubt(view));
+  byId("doubts-hint").textContent = misplaced.length
+    ? `${plural(misplaced.length, "image")} with most neighbours in another cluster, the least sure first.`
     : "No image has most of its neighbours in another cluster.";
-  byId("doubt-tiles").replaceChildren(...tiles.map(([image, other]) => doubtTile(image, other)));
+  byId("doubt-tiles").replaceChildren(
+    ...tiles.map((image) => doubtTile(image, otherGroup(view, image).group)));
 }
 
 function doubtTile(image, other) {

@@ -1,4 +1,4 @@
-// One card a group: typical images first, then the doubtful ones at its border.
+// One card a cluster: typical images first, then the doubtful ones at its border.
 
 const TYPICAL = 12;
 const DOUBTFUL = 6;
@@ -39,7 +39,37 @@ function showGallery() {
   showSelectedCounts();
 }
 
+// An empty card; what is in it is made when it comes into sight, for there may be hundreds.
 function card(group) {
+  const element = make("li", {
+    class: "card", id: `group-${group}`, "data-group": group,
+    "aria-label": `${groupName(group)}, ${plural(view.sizes[group], "image")}`,
+  });
+  element.style.setProperty("--colour", groupColour(group));
+  return element;
+}
+
+function fillCard(element) {
+  if (element.firstChild) return;
+  const group = Number(element.dataset.group);
+  const first = typicalImages(view, group, TYPICAL);
+  const unsure = doubtfulImages(view, group, TYPICAL + DOUBTFUL);
+  const border = unsure.filter((image) => !first.includes(image)).slice(0, DOUBTFUL);
+  const near = nearestGroups(view, group, 3);
+  element.append(cardHead(group), pictureGrid(first, "typical"));
+  if (border.length) {
+    element.append(make("div", { class: "border" },
+      make("span", { text: "at its border" }), pictureGrid(border)));
+  }
+  element.append(make("div", { class: "card-foot" },
+    make("span", {
+      title: "How many of its neighbours are in the same cluster, on average",
+      text: `${percent(view.sureness[group])} sure`,
+    }),
+    make("span", { class: "near" }, ...(near.length ? ["near ", ...near.map(groupLink)] : []))));
+}
+
+function cardHead(group) {
   const name = make("input", {
     class: "name", value: changesHere().names.get(group) || "", placeholder: `Cluster ${group}`,
     "aria-label": `Name of cluster ${group}`, maxlength: 200, spellcheck: "false",
@@ -51,36 +81,14 @@ function card(group) {
     "aria-label": `All ${plural(view.sizes[group], "image")} of ${groupName(group)}`,
     onclick: () => openGroup(group),
   });
-  const element = make("li", { class: "card", id: `group-${group}`, "data-group": group },
-    make("div", { class: "card-head" },
-      make("i", { class: "dot", "aria-hidden": "true" }), make("h3", {}, name), open),
-    make("div", { class: "pictures typical" }),
-    make("div", { class: "card-foot" },
-      make("span", { class: "sure", title: "How many of its neighbours are in the same cluster, on average",
-        text: `${percent(view.sureness[group])} sure` }),
-      make("span", { class: "near" })));
-  element.style.setProperty("--colour", groupColour(group));
-  return element;
+  return make("div", { class: "card-head" },
+    make("i", { class: "dot", "aria-hidden": "true" }), make("h3", {}, name), open);
 }
 
-function fillCard(element) {
-  const group = Number(element.dataset.group);
-  const { typical, doubtful } = ranked(view, group);
-  const first = typical.slice(0, TYPICAL);
-  const grid = element.querySelector(".typical");
-  grid.replaceChildren(...first.map(pictureButton));
+function pictureGrid(images, kind = "") {
+  const grid = make("div", { class: `pictures ${kind}` }, ...images.map(pictureButton));
   roving(grid);
-  const taken = new Set(first);
-  const border = doubtful.filter((image) => !taken.has(image)).slice(0, DOUBTFUL);
-  element.querySelector(".border")?.remove();
-  if (border.length) {
-    const strip = make("div", { class: "pictures" }, ...border.map(pictureButton));
-    grid.after(make("div", { class: "border" }, make("span", { text: "at its border" }), strip));
-    roving(strip);
-  }
-  const near = nearestGroups(view, group, 3);
-  element.querySelector(".near").replaceChildren(
-    ...(near.length ? ["near ", ...near.map(groupLink)] : []));
+  return grid;
 }
 
 function groupLink(group) {
@@ -94,6 +102,7 @@ function groupLink(group) {
 function goToGroup(group) {
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   const element = byId(`group-${group}`);
+  fillCard(element);
   element.scrollIntoView({ block: "center", behavior: "instant" });
   element.querySelector(".name").focus({ preventScroll: true });
 }

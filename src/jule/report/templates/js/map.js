@@ -1,6 +1,7 @@
 // The embedding in two or three dimensions: moved, zoomed, turned, and selected on.
 
 const PICTURES_FROM_ZOOM = 3;
+const FEW_POINTS = 5000;
 const canvas = byId("map-canvas");
 const MAP_VIEWS = { flat: "PCA", ...(UMAP ? { umap: "UMAP" } : {}), turned: "3-D" };
 const map = {
@@ -112,22 +113,50 @@ function pointSize() {
 }
 
 function drawPoints(context) {
+  if (N > FEW_POINTS) {
+    paintPoints(context);
+    return;
+  }
   const size = pointSize();
   const some = selection.size > 0;
   for (let group = 0; group < view.k; group++) {
     context.fillStyle = groupColour(group);
     for (const image of view.members(group)) {
-      const [x, y] = [map.xs[image], map.ys[image]];
-      if (x < -9 || y < -9 || x > map.width + 9 || y > map.height + 9) continue;
       context.globalAlpha = some && !selection.has(image) ? 0.12 : 0.75;
-      if (N < 5000) {
-        context.beginPath();
-        context.arc(x, y, size / 2, 0, 7);
-        context.fill();
-      } else context.fillRect(x - size / 2, y - size / 2, size, size);
+      context.beginPath();
+      context.arc(map.xs[image], map.ys[image], size / 2, 0, 7);
+      context.fill();
     }
   }
   context.globalAlpha = 1;
+}
+
+// Many points are written into the picture itself: a call for each would take too long.
+function paintPoints(context) {
+  const { width, height } = canvas;
+  const fine = devicePixelRatio || 1;
+  const picture = context.createImageData(width, height);
+  const pixels = new Uint32Array(picture.data.buffer);
+  const side = Math.max(1, Math.round(pointSize() * fine));
+  const colours = Uint32Array.from({ length: view.k }, (_, group) => asPixel(groupColour(group)));
+  const some = selection.size > 0;
+  for (let i = 0; i < N; i++) {
+    const left = Math.round(map.xs[i] * fine - side / 2);
+    const top = Math.round(map.ys[i] * fine - side / 2);
+    if (left < 0 || top < 0 || left + side > width || top + side > height) continue;
+    const alpha = some && !selection.has(i) ? 0x1e000000 : 0xd0000000;
+    const pixel = (colours[view.labels[i]] | alpha) >>> 0;
+    for (let y = top; y < top + side; y++) {
+      pixels.fill(pixel, y * width + left, y * width + left + side);
+    }
+  }
+  context.putImageData(picture, 0, 0);
+}
+
+// "rgb(1 2 3)" as a pixel without its alpha, in the byte order of every browser there is.
+function asPixel(colour) {
+  const [red, green, blue] = colour.match(/\d+/g).map(Number);
+  return (blue << 16) | (green << 8) | red;
 }
 
 // As many pictures as fit without covering each other, always the same ones first.
