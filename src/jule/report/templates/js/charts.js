@@ -5,7 +5,8 @@ const STAGES_OF_TIME = ["train", "embed", "neighbours", "merge"];
 
 function chartFrame(title, count, ticks, yOf, format) {
   const { width, height, left, right, bottom } = CHART;
-  const svg = drawing("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  const viewBox = `0 0 ${width} ${height}`;
+  const svg = drawing("svg", { viewBox, role: "img", "aria-label": title });
   for (const tick of ticks) {
     svg.append(
       drawing("line", { class: "grid", x1: left, x2: width - right, y1: yOf(tick), y2: yOf(tick) }),
@@ -13,7 +14,8 @@ function chartFrame(title, count, ticks, yOf, format) {
   }
   for (let period = 0; period < count; period++) {
     if (count > 12 && period % Math.ceil(count / 10)) continue;
-    svg.append(drawing("text", { x: xOf(period, count), y: height - bottom + 15, class: "mid", text: period + 1 }));
+    const x = xOf(period, count);
+    svg.append(drawing("text", { x, y: height - bottom + 15, class: "mid", text: period + 1 }));
   }
   return svg;
 }
@@ -28,7 +30,8 @@ function heightOf(least, largest, byRatio) {
   const { height, top, bottom } = CHART;
   const turn = byRatio ? Math.log : (value) => value;
   const span = turn(largest) - turn(least) || 1;
-  return (value) => height - bottom - ((turn(value) - turn(least)) / span) * (height - top - bottom);
+  const room = height - top - bottom;
+  return (value) => height - bottom - ((turn(value) - turn(least)) / span) * room;
 }
 
 function lines(title, series, { byRatio = false, format = String, upTo = 0 } = {}) {
@@ -41,7 +44,8 @@ function lines(title, series, { byRatio = false, format = String, upTo = 0 } = {
   const count = series[0].values.length;
   const svg = chartFrame(title, count, [least, middle, largest], yOf, format);
   series.forEach(({ values: row }, which) => {
-    for (const points of byRound(row.map((value, i) => value !== null && [xOf(i, count), yOf(value)]))) {
+    const all = row.map((value, i) => value !== null && [xOf(i, count), yOf(value)]);
+    for (const points of byRound(all)) {
       svg.append(drawing("polyline", { class: `line-${which}`, points: points.join(" ") }));
       for (const [x, y] of points) {
         svg.append(drawing("circle", { class: `line-${which}`, cx: x, cy: y, r: 2.6 }));
@@ -67,7 +71,8 @@ function timeBars(history) {
   const yOf = heightOf(0, Math.max(...totals, 1e-9), false);
   const title = "seconds";
   const largest = Math.max(...totals);
-  const svg = chartFrame(title, history.length, [0, largest / 2, largest], yOf, (t) => t.toPrecision(2));
+  const ticks = [0, largest / 2, largest];
+  const svg = chartFrame(title, history.length, ticks, yOf, (value) => value.toPrecision(2));
   const wide = Math.min(26, 180 / history.length);
   history.forEach(({ seconds }, i) => {
     let below = 0;

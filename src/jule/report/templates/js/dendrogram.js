@@ -56,7 +56,8 @@ function branches(joints, count) {
     marks.push(mark(joint, x, y));
   }
   const root = joints[joints.length - 1];
-  lines.push(drawing("path", { d: `M${root.x} ${root.y}H0`, "vector-effect": "non-scaling-stroke" }));
+  const stem = `M${root.x} ${root.y}H0`;
+  lines.push(drawing("path", { d: stem, "vector-effect": "non-scaling-stroke" }));
   const height = count * ROW;
   const svg = drawing("svg", {
     viewBox: `0 0 ${WIDE} ${height}`, height, preserveAspectRatio: "none", "aria-hidden": "true",

@@ -7,10 +7,11 @@ function openGroup(group) {
   const typical = [...view.members(group)].sort(byTypical(view));
   const grid = make("div", { class: "pictures all" });
   const more = make("div", { class: "more" });
+  const count = plural(typical.length, "image");
   const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),
-    `${plural(typical.length, "image")}, the most typical first · ${percent(view.sureness[group])} sure`);
+    `${count}, the most typical first · ${percent(view.sureness[group])} sure`);
   const pick = make("button", {
-    type: "button", text: "Select", "aria-pressed": String(document.body.classList.contains("picking")),
+    type: "button", text: "Select", "aria-pressed": "false",
     onclick: () => {
       const picking = document.body.classList.toggle("picking");
       pick.setAttribute("aria-pressed", picking);

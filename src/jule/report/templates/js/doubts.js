@@ -10,7 +10,8 @@ function showDoubts() {
   }
   const tiles = firstFew(misplaced, DOUBTS_SHOWN, byDoubt(view));
   byId("doubts-hint").textContent = misplaced.length
-    ? `${plural(misplaced.length, "image")} with most neighbours in another cluster, the least sure first.`
+    ? `${plural(misplaced.length, "image")} with most neighbours in another cluster, `
+      + "the least sure first."
     : "No image has most of its neighbours in another cluster.";
   byId("doubt-tiles").replaceChildren(
     ...tiles.map((image) => doubtTile(image, otherGroup(view, image).group)));
@@ -36,13 +37,13 @@ function showCopies() {
   const rows = copies.slice(0, COPIES_SHOWN).map((paths) => {
     const image = paths.map((path) => numbers.get(path)).find((number) => number !== undefined);
     return make("li", {}, ...(image === undefined ? [] : [pictureButton(image)]),
-      make("span", { text: paths.slice(0, 12).join("  =  ") + (paths.length > 12 ? "  = …" : "") }));
+      make("span", { text: paths.slice(0, 12).join(" = ") + (paths.length > 12 ? " = …" : "") }));
   });
   byId("duplicate-groups").replaceChildren(make("ul", { class: "copies" }, ...rows));
   if (copies.length > COPIES_SHOWN) {
-    byId("duplicate-groups").append(make("p", {
-      class: "hint", text: `and ${(copies.length - COPIES_SHOWN).toLocaleString("en")} more, in report.json`,
-    }));
+    const rest = (copies.length - COPIES_SHOWN).toLocaleString("en");
+    const text = `and ${rest} more, in report.json`;
+    byId("duplicate-groups").append(make("p", { class: "hint", text }));
   }
 }
 

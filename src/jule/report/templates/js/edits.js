@@ -5,8 +5,11 @@ function tellEdits() {
   const parts = [];
   if (names.size) parts.push(plural(names.size, "cluster has a name", "clusters have names"));
   if (moves.size) parts.push(plural(moves.size, "image was moved", "images were moved"));
-  const what = shown === RUN_VIEW ? "The run’s own result" : `The tree cut at ${plural(shown, "cluster")}`;
-  byId("edits-said").textContent = parts.length ? `${what}: ${parts.join(", ")}.` : `${what}, unchanged.`;
+  const what = shown === RUN_VIEW
+    ? "The run’s own result"
+    : `The tree cut at ${plural(shown, "cluster")}`;
+  const how = parts.length ? `: ${parts.join(", ")}.` : ", unchanged.";
+  byId("edits-said").textContent = what + how;
   byId("undo").disabled = !touched;
 }
 

@@ -16,6 +16,7 @@ DARK.addEventListener("change", () => tell("view"));
 // For whoever looks from the console: nothing on the page needs it.
 window.jule = {
   cut: (k) => cutTree(TREE, k),
+  cutOther: (n, merges, k) => cutTree(growTree(n, merges), k),
   show: showGroups,
   get labels() { return view.labels; },
   get shown() { return shown; },

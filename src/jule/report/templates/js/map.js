@@ -390,7 +390,7 @@ function startMap() {
   new ResizeObserver(redrawMap).observe(canvas);
   DARK.addEventListener("change", redrawMap);
   on("view", () => {
-    canvas.setAttribute("aria-label", `A map of ${plural(N, "image")}, coloured by ${plural(view.k, "cluster")}`);
+    canvas.setAttribute("aria-label", `A map of ${plural(N, "image")}, coloured by cluster`);
     redrawMap();
   });
   on("selection", redrawMap);

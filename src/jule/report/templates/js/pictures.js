@@ -55,11 +55,9 @@ function pressPicture(event) {
   const button = event.target.closest(".pic[data-image]");
   if (!button) return;
   const image = Number(button.dataset.image);
-  if (event.ctrlKey || event.metaKey || event.shiftKey || document.body.classList.contains("picking")) {
-    toggleSelected(image);
-  } else {
-    openImage(image);
-  }
+  const picking = document.body.classList.contains("picking");
+  if (picking || event.ctrlKey || event.metaKey || event.shiftKey) toggleSelected(image);
+  else openImage(image);
 }
 
 function markSelected() {

@@ -13,13 +13,13 @@ function showSelection() {
   const dialog = byId("group-dialog");
   (dialog.open ? dialog : document.body).append(bar);
   if (!images.length) return;
-  const grid = make("div", { class: "pictures" }, ...images.slice(0, SELECTED_SHOWN).map(pictureButton));
   panel.replaceChildren(
-    make("h3", { text: `Selected: ${plural(images.length, "image")}` }), grid);
+    make("h3", { text: `Selected: ${plural(images.length, "image")}` }),
+    pictureGrid(images.slice(0, SELECTED_SHOWN)));
   if (images.length > SELECTED_SHOWN) {
-    panel.append(make("p", { class: "hint", text: `and ${(images.length - SELECTED_SHOWN).toLocaleString("en")} more` }));
+    const rest = (images.length - SELECTED_SHOWN).toLocaleString("en");
+    panel.append(make("p", { class: "hint", text: `and ${rest} more` }));
   }
-  roving(grid);
   bar.replaceChildren(
     make("span", { text: `${plural(images.length, "image")} selected`, role: "status" }),
     moveControl(images, () => {
@@ -34,6 +34,7 @@ function startSelection() {
   byId("group-dialog").addEventListener("close", showSelection);
   on("view", () => { if (selection.size) showSelection(); });
   addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && !document.querySelector("dialog[open]") && selection.size) select([]);
+    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+    if (selection.size) select([]);
   });
 }

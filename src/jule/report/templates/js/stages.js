@@ -30,9 +30,9 @@ function redrawStages() {
 }
 
 function stageFigure(stage, which, count) {
+  const clusters = plural(stage.clusters, "cluster");
   const element = make("canvas", {
-    role: "img", tabindex: "0",
-    "aria-label": `Principal components after ${plural(stage.period, "period")}: ${plural(stage.clusters, "cluster")}`,
+    role: "img", tabindex: "0", "aria-label": `Three principal components: ${clusters}`,
   });
   const title = which === 0 ? "First" : which === count - 1 ? "Final" : "Middle";
   const after = stage.period ? `after ${plural(stage.period, "period")}` : "before training";
@@ -45,7 +45,7 @@ function stageFigure(stage, which, count) {
   });
   startTurning(element);
   return make("figure", {}, element, make("figcaption", {},
-    make("b", { text: title }), ` ${plural(stage.clusters, "cluster")}, ${after}`));
+    make("b", { text: title }), ` ${clusters}, ${after}`));
 }
 
 function startTurning(element) {
@@ -64,9 +64,13 @@ function startTurning(element) {
     turnBy(event.clientX - last[0], event.clientY - last[1]);
     last = [event.clientX, event.clientY];
   });
-  for (const end of ["pointerup", "pointercancel"]) element.addEventListener(end, () => { last = null; });
+  const stop = () => { last = null; };
+  element.addEventListener("pointerup", stop);
+  element.addEventListener("pointercancel", stop);
   element.addEventListener("keydown", (event) => {
-    const turns = { ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20] };
+    const turns = {
+      ArrowLeft: [-20, 0], ArrowRight: [20, 0], ArrowUp: [0, -20], ArrowDown: [0, 20],
+    };
     if (!(event.key in turns)) return;
     event.preventDefault();
     turnBy(...turns[event.key]);

@@ -39,7 +39,9 @@ function look() {
   const isRun = shown === RUN_VIEW;
   const labels = isRun ? Int32Array.from(LABELS) : cutTree(TREE, shown);
   for (const [image, group] of moves) labels[image] = group;
-  const sure = isRun ? Float32Array.from(CONFIDENCE, (value) => value / 255) : neighborShare(labels);
+  const sure = isRun
+    ? Float32Array.from(CONFIDENCE, (value) => value / 255)
+    : neighborShare(labels);
   for (const image of moves.keys()) sure[image] = 1; // somebody looked
   const next = describe(labels, sure);
   next.colours = matchColours(next, view);
