@@ -18,6 +18,7 @@ window.jule = {
   cut: (k) => cutTree(TREE, k),
   cutOther: (n, merges, k) => cutTree(growTree(n, merges), k),
   show: showGroups,
+  open: openImage,
   get labels() { return view.labels; },
   get shown() { return shown; },
 };
