@@ -22,7 +22,9 @@ MAY_KNOW = {
     "joint": PARTS,
     "estimator": PARTS | {"joint", "runs"},
     "baselines": PARTS | {"joint"},
-    "runs": PARTS | {"joint"},
+    "snapshots": PARTS | {"joint"},
+    # A run knows its page, inside one method: Run.report().
+    "runs": PARTS | {"joint", "snapshots", "report"},
     "report": None,
     "paper": None,
     "cli": None,

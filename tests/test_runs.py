@@ -19,6 +19,7 @@ QUICK = Config(n_clusters=5, n_periods=3, rounds=1, least_images=1000, epochs=1.
 RESULTS = {
     "config.json",
     "history.json",
+    "snapshots",
     "labels.csv",
     "labels_sf.npy",
     "labels_rc.npy",
@@ -27,6 +28,7 @@ RESULTS = {
     "network.safetensors",
     "result.json",
 }
+PAGE = {"report.html", "report.json"}  # the command ends with it
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,10 @@ def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_happened(
     assert done.returncode == 0, done.stderr
     for name in ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy"):
         assert run.path(name).read_bytes() == finished.path(name).read_bytes()
-    assert set(os.listdir(run.folder)) == RESULTS
+    assert set(os.listdir(run.folder)) == RESULTS | PAGE
+    for shot in sorted(os.listdir(finished.path("snapshots"))):
+        again, whole = (each.path("snapshots") / shot for each in (run, finished))
+        assert again.read_bytes() == whole.read_bytes()
 
 
 def test_resuming_with_other_data_is_refused(digits, tmp_path):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from jule.joint.state import write_whole
 
 MOST_SAMPLES = 2000  # more points than this are a cloud without a shape
 NAME = re.compile(r"snapshot-(\d{4})\.npz")
-WIDE = 512  # from here on, all axes of the covariance are dearer than looking for the first few
-SPARE_AXES, PASSES = 8, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +92,17 @@ def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[n
 
 
 def _first_axes(centred: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    width = centred.shape[1]
-    if width <= WIDE:
-        _, axes = np.linalg.eigh(centred.T @ centred)
-        return np.ascontiguousarray(axes[:, ::-1][:, :count])
-    # Orthogonal iteration: a few passes over the samples instead of a width x width matrix.
-    start = np.random.default_rng(0).normal(size=(width, min(count + SPARE_AXES, *centred.shape)))
-    basis, _ = np.linalg.qr(start)
-    for _ in range(PASSES):
-        basis, _ = np.linalg.qr(centred.T @ (centred @ basis))
-    small = centred @ basis
-    _, turn = np.linalg.eigh(small.T @ small)
-    axes = basis @ turn[:, ::-1][:, :count]
-    return np.ascontiguousarray(axes)
+    """Give the first principal axes, (d, count), through the smaller of both square matrices."""
+    n, width = centred.shape
+    small = centred.T @ centred if width <= n else centred @ centred.T
+    last = len(small) - 1
+    values, vectors = eigh(small, subset_by_index=(last - count + 1, last))
+    found = vectors[:, ::-1]
+    if width <= n:
+        return np.ascontiguousarray(found)
+    lengths = np.sqrt(np.maximum(values[::-1], 0.0))
+    axes: NDArray[np.float64] = (centred.T @ found) / np.where(lengths > 0, lengths, 1.0)
+    return axes
 
 
 def save_snapshot(folder: Path, snapshot: Snapshot) -> Path:

@@ -1,5 +1,7 @@
 """Runs for the tests of the page: real clusters of real or made-up samples, without training."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from jule.forward import agglomerate, default_min_cluster_size, prepare
@@ -36,7 +38,7 @@ def periods(counts):
             affinity_last=0.2,
             seconds={"train": 1.0, "embed": 0.2, "neighbours": 0.1, "merge": 0.3},
         )
-        for number, (before, after) in enumerate(zip(counts, counts[1:], strict=False))
+        for number, (before, after) in enumerate(pairwise(counts))
     )
 
 

@@ -146,7 +146,7 @@ def duration(seconds: float) -> str:
     Examples
     --------
     >>> duration(0.4), duration(75), duration(4000)
-    ('under a second', '75 s', '1 h 6 min')
+    ('under a second', '75 s', '1 h 7 min')
     """
     if seconds < 1:
         return "under a second"
