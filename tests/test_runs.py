@@ -186,7 +186,7 @@ def test_what_is_not_a_run_is_said_to_be_none(tmp_path):
 
 @pytest.mark.parametrize("name", ["network.safetensors", "tree.npz", "result.json", "labels.csv"])
 def test_a_damaged_file_is_a_clear_error(finished, tmp_path, name):
-    for file in finished.folder.iterdir():
+    for file in filter(Path.is_file, finished.folder.iterdir()):
         content = file.read_bytes()
         (tmp_path / file.name).write_bytes(
             content[: len(content) // 2] if file.name == name else content
