@@ -50,7 +50,7 @@ def visit(browser):
         page.wait_for_selector(".card", state="attached")
         page.asked = asked
         yield page
-        page.wait_for_timeout(150)  # what was put off until the slider rests
+        page.wait_for_timeout(350)  # what was put off until the slider rests
         assert complaints == []
         assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
         context.close()

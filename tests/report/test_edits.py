@@ -50,7 +50,9 @@ def test_names_and_moves_reach_the_run(run):
     assert (after != before).sum() == 1
     assert cluster_names(run) == {1: "ones"}
     np.testing.assert_array_equal(labels_of(run, "labels_auto.csv"), before)
-    assert run.report().summary["groups"][1]["name"] == "ones"
+    summary = run.report().summary
+    assert summary["groups"][1]["name"] == "ones"
+    assert summary["edited"]
     assert read_results(run).result.labels[image] == 2
 
 

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from jule.joint.clustering import cut
 from jule.joint.state import write_whole
-from jule.report.source import NAMES, labels_id, run_id
+from jule.report.source import AUTO, NAMES, labels_id, run_id
 from jule.report.summary import confidence_of
 from jule.runs import Finished, Run, read_labels, read_results, write_labels
 
 FORMAT = "jule-edits-1"
 NAMES_FORMAT = "jule-names-1"
-AUTO = "labels_auto.csv"  # what the machine had found, once somebody changed it
 KEYS = {"format", "run", "labels", "k", "names", "moves", "clusters"}
 LONGEST_NAME = 200
 

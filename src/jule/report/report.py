@@ -8,7 +8,7 @@ import math
 import shutil
 import webbrowser
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from jule.report.arrays import leaf_order, page_arrays
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
 from jule.report.source import (
+    AUTO,
     cluster_names,
     duplicate_files,
     identical_images,
@@ -94,6 +95,7 @@ class Report:
             skipped=skipped_files(run),
             duplicates=duplicate_files(run),
             snapshots=load_snapshots(run.path(SNAPSHOTS)),
+            edited=run.path(AUTO).exists(),
             title=Path(source or run.about()["source"] or run.folder).name,
             no_pictures=problem,
             umap=umap,
@@ -205,7 +207,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         heavy = self.sheets is not None and sum(map(len, self.sheets.content)) > NOTEBOOK_MOST
-        page = self._page([""] * len(self.sheets.content)) if heavy and self.sheets else self.html
+        page = replace(self, sheets=None).html if heavy else self.html
         return (
             f'<iframe srcdoc="{html.escape(page)}" title="The page of a run" '
             'style="width:100%;height:48rem;border:0" loading="lazy"></iframe>'

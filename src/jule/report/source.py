@@ -15,6 +15,7 @@ from jule.images import fingerprint, read_samples
 from jule.runs import Finished, Run
 
 NAMES = "cluster_names.json"
+AUTO = "labels_auto.csv"  # what the machine had found, once somebody changed it
 
 
 def images_of(run: Run, source: str | Path | None = None) -> tuple[NDArray | None, str]:

@@ -36,6 +36,7 @@ def summarize(
     duplicates: Sequence[Sequence[str]] = (),
     seconds: float | None = None,
     snapshots: Sequence[Snapshot] = (),
+    edited: bool = False,
     title: str = "",
     no_pictures: str = "",
 ) -> dict[str, Any]:
@@ -61,6 +62,8 @@ def summarize(
         How long the run took; left out: the sum of its periods.
     snapshots
         How the samples lay after each period.
+    edited
+        Whether somebody changed the labels since the run.
     title, no_pictures
         What was clustered, and why there are no pictures, if so.
 
@@ -93,6 +96,7 @@ def summarize(
         "clusters_sf": len(np.unique(result.labels_sf)),
         "clusters_rc": len(np.unique(result.labels_rc)),
         "chosen": result.chosen,
+        "edited": edited,
         "agreement": _agreement(result.labels_sf, result.labels_rc),
         "sureness": float(result.confidence.mean()),
         "scores": {name: dict(score) for name, score in scores.items()} if scores else None,

@@ -97,5 +97,5 @@ function startDendrogram() {
 const waiting = new Map();
 function later(what, work) {
   clearTimeout(waiting.get(what));
-  waiting.set(what, setTimeout(work, 60));
+  waiting.set(what, setTimeout(work, 150));
 }

@@ -26,11 +26,25 @@ function layout() {
     xs[i] = source[i * stride];
     ys[i] = source[i * stride + 1];
   }
-  if (kind === "turned") for (let i = 0; i < N; i++) { xs[i] /= 40_000; ys[i] /= 40_000; }
-  else fitInto(xs, ys);
+  if (kind === "turned") {
+    map.radius ||= radiusOf(COORDS, AXES, N);
+    for (let i = 0; i < N; i++) {
+      xs[i] /= map.radius;
+      ys[i] /= map.radius;
+    }
+  } else fitInto(xs, ys);
   map.flatX = xs;
   map.flatY = ys;
   map.far = far;
+}
+
+// How far the farthest point is from the middle, so that turning never leads out of sight.
+function radiusOf(source, stride, count) {
+  let most = 1;
+  for (let i = 0; i < count * stride; i += stride) {
+    most = Math.max(most, Math.hypot(source[i], source[i + 1], source[i + 2]));
+  }
+  return most;
 }
 
 // Turn points around the vertical axis, then tip them towards the viewer.

@@ -47,7 +47,7 @@ function pictureButton(image) {
     "aria-label": nameOf(image),
     title: nameOf(image),
   }, picture(image));
-  button.classList.toggle("chosen", selection.has(image));
+  button.classList.toggle("picked", selection.has(image));
   return button;
 }
 
@@ -62,8 +62,7 @@ function pressPicture(event) {
 
 function markSelected() {
   for (const button of document.querySelectorAll(".pic[data-image]")) {
-    const chosen = selection.has(Number(button.dataset.image));
-    button.classList.toggle("chosen", chosen);
+    button.classList.toggle("picked", selection.has(Number(button.dataset.image)));
   }
 }
 

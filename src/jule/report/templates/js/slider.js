@@ -25,8 +25,9 @@ function showSlider() {
   slider.value = placeOf(clampGroups(k));
   slider.setAttribute("aria-valuetext", plural(k, "cluster"));
   byId("k").value = k;
+  const edited = SUMMARY.edited ? ", changed by hand" : "";
   byId("which").textContent = shown === RUN_VIEW
-    ? `${plural(k, "cluster")}: the run’s own result (${SUMMARY.chosen.toUpperCase()})`
+    ? `${plural(k, "cluster")}: the run’s own result (${SUMMARY.chosen.toUpperCase()}${edited})`
     : `${plural(view.k, "cluster")}: the merge tree, cut here`;
   byId("back").hidden = shown === RUN_VIEW;
   byId("fewer").disabled = k <= LEAST_GROUPS;

@@ -9,7 +9,7 @@ function drawStage({ canvas: element, positions, labels, samples, context: size,
   const ys = new Float32Array(count);
   const far = new Float32Array(count);
   turnInto(xs, ys, far, positions, 3, count, turn.across, turn.up);
-  const scale = (0.46 * Math.min(size.width, size.height)) / 40_000;
+  const scale = (0.48 * Math.min(size.width, size.height)) / radiusOf(positions, 3, count);
   const order = [...far.keys()].sort((a, b) => far[a] - far[b]);
   context.globalAlpha = 0.8;
   for (const i of order) {
