@@ -35,7 +35,7 @@ def test_scripts_are_plain(name):
         found = re.findall(pattern, code.replace("value != null", ""))
         assert not found, f"{name}: {pattern} {why}"
     assert max(map(len, text.splitlines())) <= 100
-    assert len(text.splitlines()) < 450
+    assert len(text.splitlines()) < 200
     assert text.startswith("// "), f"{name} does not say what it is for"
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 

@@ -22,7 +22,8 @@ TEMPLATES = files("jule.report") / "templates"
 # In the order in which they use each other.
 SCRIPTS = (
     "data", "tree", "colours", "clusters", "state", "pictures", "edits", "slider", "gallery",
-    "dialogs", "selection", "map", "dendrogram", "doubts", "charts", "stages", "main",
+    "dialogs", "selection", "map", "mapdraw", "mapinput", "dendrogram", "doubts", "charts",
+    "stages", "main",
 )  # fmt: skip
 
 
