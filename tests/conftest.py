@@ -16,3 +16,11 @@ def data_folder():
     if not os.path.isdir(folder):
         pytest.skip("the real data sets are not here: set JULE_DATA to their folder")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Keep decoded pictures out of the user's cache, and runs of the tests apart."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JULE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

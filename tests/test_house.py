@@ -24,7 +24,11 @@ MAY_KNOW = {
     "baselines": PARTS | {"joint"},
     "snapshots": PARTS | {"joint"},
     # A run knows its page, inside one method: Run.report().
-    "runs": PARTS | {"joint", "snapshots", "report"},
+    "runs": PARTS | {"joint", "sheets", "snapshots", "report"},
+    "estimate": PARTS | {"joint"},
+    "sorting": PARTS | {"joint", "runs"},
+    "sheets": PARTS | {"joint"},
+    "export": PARTS | {"joint"},
     "report": None,
     "paper": None,
     "cli": None,

@@ -12,7 +12,8 @@ import pytest
 
 from jule.images import fingerprint, load_dataset
 from jule.joint import Config
-from jule.runs import Run, create_run, go, read_labels, read_results, uninterrupted, write_labels
+from jule.runs import Run, create_run, go, read_results, uninterrupted
+from jule.sheets import read_labels, write_labels
 
 JULE = Path(sys.executable).with_name("jule")
 QUICK = Config(n_clusters=5, n_periods=3, rounds=1, least_images=1000, epochs=1.0)

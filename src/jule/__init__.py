@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jule.baselines import GraphDegreeLinkage
     from jule.estimator import JULE
     from jule.forward import MergeTree, agglomerate
-    from jule.images import load_dataset
+    from jule.images import load_dataset, open_source, read_images
 
 __version__ = "0.1.0"
 
@@ -35,6 +35,8 @@ __all__ = [
     "forward",
     "joint",
     "load_dataset",
+    "open_source",
+    "read_images",
 ]
 
 _HOMES = {
@@ -43,6 +45,8 @@ _HOMES = {
     "MergeTree": "jule.forward",
     "agglomerate": "jule.forward",
     "load_dataset": "jule.images",
+    "open_source": "jule.images",
+    "read_images": "jule.images",
 }
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from jule.backward import Embedder, embed
-from jule.backward.networks import best_device
+from jule.backward.embedder import best_device
 from jule.forward import MergeTree
 from jule.images import check_labels, fingerprint
 from jule.images.arrays import refuse_other_sizes

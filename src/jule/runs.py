@@ -4,7 +4,9 @@ config.json          settings, and which data they were used on
 state/               the newest states, while the run goes on
 history.json         one entry a period
 snapshots/           how the samples lay before the first period, and after each
-labels.csv           name, cluster, confidence: one row a sample
+labels.csv           path, cluster, confidence, rank in the cluster: one row a sample
+skipped.csv          what could not be read, and why
+duplicates.csv       pictures that are exactly another one
 labels_sf.npy        SF and ...
 labels_rc.npy        ... RC, of which labels.csv holds the better one
 embedding.npy        the final representation
@@ -15,13 +17,12 @@ result.json          the numbers of the run; written last, so a run that has it 
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import shutil
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -34,14 +35,21 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from jule.backward import Embedder, embed
-from jule.backward.networks import best_device, describe, rebuild, restore, state_of
+from jule.backward.embedder import best_device, describe, rebuild, restore, state_of
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
-from jule.images import fingerprint
+from jule.images import Look, Samples, fingerprint, open_source, read_images
 from jule.joint import Choice, Config, Result, finish, first_network, joint_learning
 from jule.joint.loop import begin
 from jule.joint.stages import Progress
 from jule.joint.state import Period, load_state, save_state, write_whole
+from jule.sheets import (
+    read_first_copies,
+    read_labels,
+    write_duplicates,
+    write_labels,
+    write_skipped,
+)
 from jule.snapshots import save_snapshot, shown_samples, take_snapshot
 
 if TYPE_CHECKING:
@@ -106,6 +114,16 @@ class Run:
         """Read the settings."""
         return Config.from_json(self.about()["config"])
 
+    def look(self) -> Look | None:
+        """Give what pictures are brought to for this run; None where it was made of vectors."""
+        about = self.about()
+        if about.get("look") is not None:
+            return Look(**about["look"])
+        shape, dtype = tuple(about["data"]["shape"][1:]), about["data"]["dtype"]
+        if dtype != "uint8" or len(shape) < 2 or (len(shape) == 3 and shape[2] != 3):
+            return None
+        return Look(shape[0], shape[1], 3 if len(shape) == 3 else 1)
+
     def report(self) -> Report:
         """Make the page of a finished run; a notebook shows it.
 
@@ -124,23 +142,23 @@ def create_run(
     data: dict[str, Any],
     *,
     source: str = "",
+    look: Look | None = None,
+    folder_classes: bool = False,
     overwrite: bool = False,
 ) -> Run:
     """Make the folder of a new run; an existing one is refused unless told to overwrite it.
 
-    `data` is the `fingerprint` of the samples, `source` where they can be read again.
+    `data` is the `fingerprint` of the samples; `source`, `look` and `folder_classes` say where and
+    how they can be read again.
 
     Examples
     --------
     >>> create_run(Path("faces"), Config(n_clusters=20), fingerprint(images))  # doctest: +SKIP
     """
     run = Run(folder)
-    if folder.exists() and any(folder.iterdir()):
-        if not overwrite:
-            raise FileExistsError(
-                f"{folder} exists and is not empty: resume it (jule resume), choose another "
-                "folder, or replace it (--overwrite)"
-            )
+    if not overwrite:
+        refuse_existing(folder)
+    elif folder.exists() and any(folder.iterdir()):
         run.about()  # never empty a folder that is not a run
         shutil.rmtree(folder)
     was_there = folder.exists()
@@ -151,6 +169,8 @@ def create_run(
             {
                 "format": FORMAT,
                 "source": source,
+                "look": None if look is None else look.to_json(),
+                "folder_classes": folder_classes,
                 "data": data,
                 "config": config.to_json(),
             },
@@ -162,12 +182,49 @@ def create_run(
     return run
 
 
+def refuse_existing(folder: Path) -> None:
+    """Raise where a folder has something in it.
+
+    Examples
+    --------
+    >>> refuse_existing(Path("not-there"))
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(
+            f"{folder} exists and is not empty: resume it (jule resume), choose another folder, "
+            "or replace it (--overwrite)"
+        )
+
+
+def read_again(
+    run: Run,
+    source: str | None = None,
+    *,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Samples:
+    """Read the samples of a run once more, from where they were or from where they are now.
+
+    Examples
+    --------
+    >>> read_again(Run(Path("faces"))).samples.shape  # doctest: +SKIP
+    """
+    about = run.about()
+    where = source or about["source"]
+    if not where:
+        raise ValueError(f"{run.folder} does not say where its images are: name their source")
+    opened = open_source(where, labels_from_folders=bool(about.get("folder_classes")))
+    look = None if about.get("look") is None else Look(**about["look"])
+    return read_images(opened, look, cache=cache, progress=progress)
+
+
 def go(
     run: Run,
     samples: NDArray,
     *,
     names: Sequence[str] | None = None,
     labels: NDArray | None = None,
+    first_copies: NDArray[np.int64] | None = None,
     device: str = "auto",
     embedder: Embedder | None = None,
     progress: Progress | None = None,
@@ -206,6 +263,8 @@ def go(
             save_state(run.path(STATES), state, identity)
     restore(embedder, state.network)
     result = finish(embed(embedder, samples), state, config, progress)
+    if first_copies is not None:
+        result = with_copies_together(result, first_copies)
     finished = Finished(
         config,
         [str(number) for number in range(len(samples))] if names is None else list(names),
@@ -217,6 +276,59 @@ def go(
         write_results(run, finished, labels)
     shutil.rmtree(run.path(STATES), ignore_errors=True)  # nothing is left to go on with
     return finished
+
+
+def with_copies_together(result: Result, first_copies: NDArray[np.int64]) -> Result:
+    """Give exact copies the label of the first of them.
+
+    They lie at one point, and merging all but always keeps them together; here it is certain.
+
+    Examples
+    --------
+    >>> with_copies_together(result, np.array([0, 1, 0]))  # doctest: +SKIP
+    """
+    return replace(
+        result,
+        labels=labels_together(result.labels, first_copies),
+        labels_sf=labels_together(result.labels_sf, first_copies),
+        labels_rc=labels_together(result.labels_rc, first_copies),
+        confidence=result.confidence[first_copies],
+    )
+
+
+def labels_together(
+    labels: NDArray[np.int32], first_copies: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Give copies the label of the first of them, and leave no number unused.
+
+    Examples
+    --------
+    >>> labels_together(np.array([0, 1, 2], np.int32), np.array([0, 0, 2])).tolist()
+    [0, 0, 1]
+    """
+    together = np.unique(labels[first_copies], return_inverse=True)[1].astype(np.int32)
+    return together.reshape(-1)
+
+
+def write_reading(run: Run, data: Samples) -> None:
+    """Write what was skipped, and which pictures are copies of others.
+
+    Examples
+    --------
+    >>> write_reading(run, read_images("faces"))  # doctest: +SKIP
+    """
+    write_skipped(run.path("skipped.csv"), data.skipped)
+    write_duplicates(run.path("duplicates.csv"), data.names, data.first_copies)
+
+
+def first_copies_of(run: Run, names: Sequence[str]) -> NDArray[np.int64]:
+    """Read which samples of a run are copies of others.
+
+    Examples
+    --------
+    >>> first_copies_of(run, finished.names)  # doctest: +SKIP
+    """
+    return read_first_copies(run.path("duplicates.csv"), names)
 
 
 def write_results(run: Run, finished: Finished, labels: NDArray | None = None) -> None:
@@ -301,42 +413,6 @@ def _read_network(path: Path, body: Any) -> Embedder:
     embedder = rebuild(about, body)
     restore(embedder, numbers)
     return embedder
-
-
-def write_labels(
-    path: Path,
-    names: Sequence[str],
-    labels: NDArray[np.integer],
-    confidence: NDArray[np.floating],
-) -> None:
-    """Write one row a sample: name, cluster, confidence.
-
-    Examples
-    --------
-    >>> write_labels(Path("labels.csv"), ["a"], np.array([0]), np.ones(1))  # doctest: +SKIP
-    """
-    text = io.StringIO(newline="")
-    rows = csv.writer(text)
-    rows.writerow(["name", "cluster", "confidence"])
-    for name, cluster, sure in zip(names, labels.tolist(), confidence.tolist(), strict=True):
-        rows.writerow([name, cluster, f"{sure:.4f}"])
-    write_whole(path, text.getvalue().encode("utf-8", "surrogateescape"))
-
-
-def read_labels(path: Path) -> tuple[list[str], NDArray[np.int32], NDArray[np.float64]]:
-    """Read what `write_labels` wrote.
-
-    Examples
-    --------
-    >>> read_labels(Path("labels.csv"))  # doctest: +SKIP
-    """
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return (
-        [row["name"] for row in rows],
-        np.array([int(row["cluster"]) for row in rows], np.int32),
-        np.array([float(row["confidence"]) for row in rows]),
-    )
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from jule.backward import Training, TrainingFailedError, build_embedder, embed, train
-from jule.backward.networks import state_of
+from jule.backward.embedder import state_of
 from jule.backward.train import learning_rate, refuse_collapsed
 
 module = import_module("jule.backward.train")

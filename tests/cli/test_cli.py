@@ -34,10 +34,11 @@ def test_demo_shows_clusters_beside_k_means(tmp_path):
 def test_help_has_examples():
     assert "reproduce" in jule("--help").stdout
     assert "Example: jule demo" in jule("demo", "--help").stdout
-    assert "Example: jule cluster" in jule("cluster", "--help").stdout
+    assert "jule cluster photos -k 12" in jule("cluster", "--help").stdout
     assert "Example: jule resume" in jule("resume", "--help").stdout
     assert "Example: jule predict" in jule("predict", "--help").stdout
     assert "Example: jule cut" in jule("cut", "--help").stdout
+    assert "Example: jule export" in jule("export", "--help").stdout
     assert "--datasets usps,mnist-test" in jule("reproduce", "raw-gdl", "--help").stdout
 
 

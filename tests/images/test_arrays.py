@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jule.images import as_samples, check_labels, fingerprint, read_samples
+from jule.images import as_samples, check_labels, fingerprint, read_images
 
 
 def images(n=4, shape=(5, 6), dtype=np.uint8):
@@ -44,7 +44,7 @@ def test_labels_must_be_one_a_sample():
 
 def test_npz_with_names_and_labels(tmp_path):
     np.savez(tmp_path / "a.npz", images=images(), labels=np.arange(4), names=np.array(list("wxyz")))
-    found = read_samples(tmp_path / "a.npz")
+    found = read_images(tmp_path / "a.npz")
     np.testing.assert_array_equal(found.samples, images())
     assert found.names == ["w", "x", "y", "z"]
     assert found.labels.tolist() == [0, 1, 2, 3]
@@ -55,7 +55,7 @@ def test_npy_and_a_single_unnamed_array(tmp_path):
     np.save(tmp_path / "a.npy", images())
     np.savez(tmp_path / "b.npz", images())
     for name in ("a.npy", "b.npz"):
-        found = read_samples(tmp_path / name)
+        found = read_images(tmp_path / name)
         np.testing.assert_array_equal(found.samples, images())
         assert found.names == ["0", "1", "2", "3"]
         assert found.labels is None
@@ -63,7 +63,7 @@ def test_npy_and_a_single_unnamed_array(tmp_path):
 
 BAD = {
     "no.npz": (None, FileNotFoundError, "is not there"),
-    "text.txt": (b"hello", ValueError, r"not a \.npy or \.npz"),
+    "text.doc": (b"hello", ValueError, "nothing that pictures can be read from"),
     "broken.npz": (b"PK\x03\x04rest", ValueError, "cannot be read"),
     "empty.npy": (b"", ValueError, "cannot be read"),
 }
@@ -75,25 +75,25 @@ def test_files_that_cannot_be_read_are_named(tmp_path, name):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message):
-        read_samples(tmp_path / name)
+        read_images(tmp_path / name)
 
 
 def test_arrays_of_the_wrong_kind_are_named(tmp_path):
     np.savez(tmp_path / "a.npz", pictures=images(), more=images())
     with pytest.raises(ValueError, match="no array 'images' among more, pictures"):
-        read_samples(tmp_path / "a.npz")
+        read_images(tmp_path / "a.npz")
     np.savez(tmp_path / "b.npz", images=images(), labels=np.arange(3))
     with pytest.raises(ValueError, match=r"b\.npz: 4 samples need as many labels"):
-        read_samples(tmp_path / "b.npz")
+        read_images(tmp_path / "b.npz")
     np.savez(tmp_path / "c.npz", images=images(), names=np.array(["a"]))
     with pytest.raises(ValueError, match="4 images need as many names"):
-        read_samples(tmp_path / "c.npz")
+        read_images(tmp_path / "c.npz")
 
 
 def test_nothing_in_a_file_is_executed(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="cannot be read"):
-        read_samples(tmp_path / "objects.npy")
+        read_images(tmp_path / "objects.npy")
 
 
 def test_fingerprints_tell_values_shapes_and_types_apart():

@@ -8,7 +8,8 @@ import pytest
 from jule.images import load_dataset
 from jule.report.edits import apply_edits, parse_edits, read_edits
 from jule.report.source import cluster_names, labels_id, run_id
-from jule.runs import read_labels, read_results
+from jule.runs import read_results
+from jule.sheets import read_labels
 from tests.report.made import run_of
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from jule.backward.augment import small_warps
 from jule.backward.batches import Batches, cluster_batches, random_batches
+from jule.backward.embedder import Embedder, as_images
 from jule.backward.loss import Negatives, weighted_triplet_loss
 from jule.backward.memory import freed_memory_kept
-from jule.backward.networks import Embedder, as_images
 
 EMBED_AT_ONCE = 500  # samples, or ...
 PIXELS_AT_ONCE = 2**19  # ... fewer large images: a block's maps are 50 times that many numbers
@@ -89,7 +89,7 @@ def train(
 
     Examples
     --------
-    >>> from jule.backward.networks import build_embedder
+    >>> from jule.backward.embedder import build_embedder
     >>> images = np.random.default_rng(0).integers(0, 255, (40, 8, 8), np.uint8)
     >>> len(train(build_embedder(images), images, np.arange(40) % 4, n_steps=2))
     2
@@ -163,7 +163,7 @@ def embed(
 
     Examples
     --------
-    >>> from jule.backward.networks import build_embedder
+    >>> from jule.backward.embedder import build_embedder
     >>> images = np.zeros((3, 16, 16), np.uint8)
     >>> embed(build_embedder(images), images, tap="top-1").shape
     (3, 1800)

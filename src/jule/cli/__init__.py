@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import typer
 
 from jule.cli.apply import apply
+from jule.cli.cache import cache
 from jule.cli.cluster import cluster, resume
 from jule.cli.cut import cut
 from jule.cli.demo import demo
+from jule.cli.export import export
+from jule.cli.info import info
 from jule.cli.plot import plot
 from jule.cli.predict import predict
 from jule.cli.report import report
 from jule.cli.reproduce import reproduce
+from jule.cli.similar import similar
 
 app = typer.Typer(
     help="Turn a pile of unlabelled images into clusters.",
@@ -19,7 +26,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, cluster, resume, report, apply, predict, cut, plot):
+COMMANDS = (
+    demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, cache,
+)  # fmt: skip
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 
@@ -27,7 +37,12 @@ app.add_typer(reproduce, name="reproduce")
 @app.callback(invoke_without_command=True)
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+    debug: bool = typer.Option(
+        False, "--debug", help="Show where an error comes from; may stand anywhere."
+    ),
 ) -> None:
+    if debug:
+        os.environ["JULE_DEBUG"] = "1"
     if version:
         from jule import __version__
 
@@ -42,4 +57,11 @@ def main() -> None:
     --------
     >>> main()  # doctest: +SKIP
     """
-    app()
+    # Before torch is loaded: threads that wait for others give up their core after a few
+    # microseconds. Spinning as long as they do by default, they make training several times slower
+    # wherever another program is at work.
+    os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:  # wherever it was typed
+        arguments = ["--debug", *(one for one in arguments if one != "--debug")]
+    app(arguments)

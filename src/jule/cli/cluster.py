@@ -9,6 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jule.cli.errors import friendly
+from jule.cli.reading import (
+    AspectOption,
+    CacheOption,
+    ColourOption,
+    Size,
+    Source,
+    Strict,
+    absolute,
+    reading_bar,
+    say,
+    tell_left_out,
+    wanted_look,
+)
 
 if TYPE_CHECKING:
     from jule.images import Samples
@@ -17,11 +30,23 @@ if TYPE_CHECKING:
 
 @friendly
 def cluster(
-    source: Annotated[Path, typer.Argument(help="A .npz file with the array `images`, or a .npy.")],
+    source: Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to make.")],
     n_clusters: Annotated[
         int | None, typer.Option("-k", "--clusters", help="How many clusters; left out: chosen.")
     ] = None,
+    size: Size = None,
+    aspect: AspectOption = "crop",
+    colour: ColourOption = "auto",
+    strict: Strict = False,
+    folder_classes: Annotated[
+        bool,
+        typer.Option(
+            "--folder-classes",
+            help="The folder of a picture is its true class: score the result by it.",
+        ),
+    ] = False,
+    cache: CacheOption = None,
     seed: Annotated[int, typer.Option(help="Of everything that has chance in it.")] = 0,
     preset: Annotated[str, typer.Option(help="default, or paper: as the authors ran it.")] = (
         "default"
@@ -37,18 +62,24 @@ def cluster(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     overwrite: Annotated[bool, typer.Option(help="Replace a run that is already there.")] = False,
 ) -> None:
-    """Cluster images and train a network on them; everything lands in one folder.
+    """Cluster pictures and train a network on them; everything lands in one folder.
 
-    Labels in the file, if there are any, are used to score the result and for nothing else.
+    Pictures that cannot be read are left out and listed in skipped.csv.
+    Labels that the source has only score the result.
 
-    Example: jule cluster pictures.npz -k 10 --seed 0 --out pictures-run
+    Examples:
+
+      jule cluster photos -k 12 --out photos-run
+
+      jule cluster "photos/2024-*/**/*.jpg" --size 96 --aspect fit --out run
+
+      jule cluster digits.npz -k 10 --seed 0 --out digits-run
     """
-    from jule.images import fingerprint, read_samples
+    from jule.images import fingerprint, open_source, read_images
     from jule.joint import preset as make_config
     from jule.joint.loop import refuse_what_cannot_be_clustered
-    from jule.runs import create_run
+    from jule.runs import create_run, refuse_existing, write_reading
 
-    data = read_samples(source)
     given = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
     config = make_config(
         preset,  # type: ignore[arg-type]
@@ -56,41 +87,51 @@ def cluster(
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
+    if not overwrite:
+        refuse_existing(out)  # before an hour of reading, not after it
+    opened = open_source(source, labels_from_folders=folder_classes)
+    look = wanted_look(opened, size, aspect, colour)
+    with reading_bar(source) as show:
+        data = read_images(
+            opened, look, strict=strict, cache=Path(cache) if cache else None, progress=show
+        )
     refuse_what_cannot_be_clustered(data.samples, config)
     run = create_run(
         out,
         config,
         fingerprint(data.samples),
-        source=str(source.resolve()),
+        source=absolute(source),
+        look=data.look,
+        folder_classes=folder_classes,
         overwrite=overwrite,
     )
+    write_reading(run, data)
     run_and_tell(run, data, device)
 
 
 @friendly
 def resume(
-    run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that was interrupted.")],
     source: Annotated[
-        Path | None, typer.Option(help="Where the images are now, if they were moved.")
+        str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
+    cache: CacheOption = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Go on with an interrupted run; it ends as if nothing had happened.
 
-    Example: jule resume pictures-run
+    Example: jule resume photos-run
     """
-    from jule.images import read_samples
-    from jule.runs import Run
+    from jule.runs import Run, read_again, write_reading
 
     folder = Run(run)
-    about = folder.about()
     if folder.is_finished:
         typer.echo(f"{run} is finished: nothing is left to do")
         return
-    found = source or about["source"]
-    if not found:
-        raise ValueError(f"{run} does not say where its images are: give --source")
-    run_and_tell(folder, read_samples(found), device)
+    with reading_bar(run.name) as show:
+        data = read_again(folder, source, cache=Path(cache) if cache else None, progress=show)
+    write_reading(folder, data)
+    run_and_tell(folder, data, device)
 
 
 def run_and_tell(run: Run, data: Samples, device: str) -> None:
@@ -108,6 +149,9 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
     from jule.runs import go
 
     console = Console()
+    tell_left_out(console, data, str(run.path("skipped.csv")))
+    if data.look is not None:
+        say(console, f"{len(data):,} pictures, brought to {data.look}")
     start = time.perf_counter()
     try:
         with progress_bars(run.folder.name) as show:
@@ -116,6 +160,7 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
                 data.samples,
                 names=data.names,
                 labels=data.labels,
+                first_copies=data.first_copies,
                 device=device,
                 progress=show,
             )
@@ -124,6 +169,6 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
         raise typer.Exit(130) from None
     seconds = time.perf_counter() - start
     show_clusters(console, finished.result, data.labels)
-    console.print(f"{len(data)} images in {seconds:.0f} s; everything is in", end=" ")
-    console.print(str(run.folder), markup=False, highlight=False)
-    make_report(run)
+    say(console, f"{len(data):,} images in {seconds:.0f} s; everything is in {run.folder}")
+    say(console, f"To sort the pictures into folders: jule export {run.folder} --to DIR")
+    make_report(run, images=data.samples)

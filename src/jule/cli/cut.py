@@ -12,7 +12,7 @@ from jule.cli.errors import friendly
 
 @friendly
 def cut(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     n_clusters: Annotated[int, typer.Option("-k", "--clusters", help="How many clusters.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The CSV to write; left out: in the run.")
@@ -27,11 +27,14 @@ def cut(
     from jule.forward import affinity_graph, nearest_neighbors
     from jule.forward.assign import label_confidence
     from jule.joint.clustering import cut as cut_tree
-    from jule.runs import Run, read_results, write_labels
+    from jule.runs import Run, first_copies_of, labels_together, read_results
+    from jule.sheets import write_labels
 
-    finished = read_results(Run(run))
+    folder = Run(run)
+    finished = read_results(folder)
     result, config = finished.result, finished.config
     labels = cut_tree(result.tree, n_clusters, config)
+    labels = labels_together(labels, first_copies_of(folder, finished.names))
     neighbors = nearest_neighbors(
         result.embedding, min(config.n_neighbors, len(result.embedding) - 1)
     )

@@ -32,6 +32,8 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
             # Whoever read our output, such as `head`, has seen enough.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (ValueError, OSError, ImportError, ArithmeticError) as error:
+            if debugging():
+                raise
             typer.secho(f"jule: {error}", err=True, fg="red")
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
@@ -39,6 +41,17 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(130) from error
 
     return run
+
+
+def debugging() -> bool:
+    """Tell whether the user wants to see where an error comes from: --debug, or JULE_DEBUG.
+
+    Examples
+    --------
+    >>> debugging()
+    False
+    """
+    return bool(os.environ.get("JULE_DEBUG"))
 
 
 def _one_line(message: Warning | str, *_: Any) -> None:

@@ -18,7 +18,7 @@ def plot(
         Path | None, typer.Option("--out", "-o", help="A .png, .pdf or .svg; left out: in the run.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="Where the images are now, if they were moved.")
+        str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
 ) -> None:
     """Draw a figure of a run in the style of the paper (needs matplotlib: pip install jule[plot]).

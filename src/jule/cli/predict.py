@@ -8,44 +8,56 @@ from typing import Annotated
 import typer
 
 from jule.cli.errors import friendly
+from jule.cli.reading import CacheOption, Source, Strict, reading_bar, tell_left_out
 
 
 @friendly
 def predict(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    source: Annotated[Path, typer.Argument(help="A .npz or .npy file of new images.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
+    source: Source,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The CSV to write; left out: shown.")
     ] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Also put the pictures here, into a folder a cluster.")
+    ] = None,
+    how: Annotated[str | None, typer.Option(help="With --to: link or copy.")] = None,
+    strict: Strict = False,
+    cache: CacheOption = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
-    """Sort new images into the clusters of a run: name, cluster, confidence.
+    """Sort new pictures into the clusters of a run: path, cluster, confidence, rank.
 
-    Example: jule predict pictures-run more.npz --out more.csv
+    Examples:
+
+      jule predict photos-run new-photos --out new.csv
+
+      jule predict photos-run new-photos --to sorted --how copy
     """
-    from jule.backward import embed
-    from jule.cli.progress import progress_bars
-    from jule.images import read_samples
-    from jule.joint.finish import cluster_shares
-    from jule.runs import Run, read_results, write_labels
+    from rich.console import Console
+
+    from jule.images import open_source
+    from jule.runs import Run, read_results
+    from jule.sheets import csv_of_labels, write_labels
+    from jule.sorting import predict_labels, read_for
 
     folder = Run(run)
-    shape = tuple(folder.about()["data"]["shape"][1:])
     finished = read_results(folder, device=device)
-    data = read_samples(source)
-    if data.samples.shape[1:] != shape:
-        raise ValueError(
-            f"{source} has images of shape {data.samples.shape[1:]}, the run was made with {shape}"
+    opened = open_source(source)
+    with reading_bar(source) as show:
+        data = read_for(
+            folder, opened, strict=strict, cache=Path(cache) if cache else None, progress=show
         )
-    with progress_bars(source.name) as show:
-        embedding = embed(
-            finished.embedder, data.samples, progress=lambda share: show("embedding", share)
-        )
-        shares = cluster_shares(finished.result, finished.config, embedding)
-    labels, confidence = shares.argmax(axis=1), shares.max(axis=1)
+    labels, confidence = predict_labels(finished, data.samples)
+    tell_left_out(Console(stderr=True), data)
     if out is not None:
         write_labels(out, data.names, labels, confidence)
+    if to is not None:
+        from jule.cli.export import put_into_folders
+
+        n_clusters = int(finished.result.labels.max()) + 1
+        put_into_folders(folder, opened, data.numbers, data.names, labels, n_clusters, to, how)
+    if out is not None:
         typer.echo(f"sorted {len(data)} images into {len(set(labels.tolist()))} clusters: {out}")
-        return
-    for name, cluster, sure in zip(data.names, labels, confidence, strict=True):
-        typer.echo(f"{name},{cluster},{sure:.4f}")
+    elif to is None:
+        typer.echo(csv_of_labels(data.names, labels, confidence).replace("\r", ""), nl=False)

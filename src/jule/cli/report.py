@@ -10,6 +10,8 @@ import typer
 from jule.cli.errors import friendly
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jule.runs import Run
 
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def report(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     source: Annotated[
-        Path | None, typer.Option(help="Where the images are now, if they were moved.")
+        str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
     umap: Annotated[
         bool, typer.Option(help="A better map, which takes longer, if umap-learn is installed.")
@@ -34,7 +36,12 @@ def report(
 
 
 def make_report(
-    run: Run, *, source: Path | None = None, umap: bool = True, show: bool = False
+    run: Run,
+    *,
+    images: NDArray | None = None,
+    source: str | None = None,
+    umap: bool = True,
+    show: bool = False,
 ) -> None:
     """Write report.html and report.json into a run, with progress, and say where they are.
 
@@ -48,7 +55,7 @@ def make_report(
     from jule.report import Report
 
     with progress_bars(run.folder.name) as tell:
-        made = Report.of_run(run, source=source, umap=umap, progress=tell)
+        made = Report.of_run(run, images=images, source=source, umap=umap, progress=tell)
         path = made.write(run)
     if made.sheets is None:
         typer.secho(f"jule: no pictures: {made.summary['no_pictures']}", err=True, fg="yellow")

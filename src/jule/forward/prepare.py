@@ -107,7 +107,11 @@ def prepare(samples: ArrayLike, how: Preparation = "l2") -> NDArray[np.floating]
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     # A sample of zeros has no direction: it stays where it is.
     norms[norms == 0] = 1.0
-    scaled: NDArray[np.floating] = vectors / norms[:, None].astype(vectors.dtype)
+    # In place where the vectors are no longer the caller's: they can be most of the memory.
+    ours = not (isinstance(samples, np.ndarray) and np.may_share_memory(vectors, samples))
+    scaled: NDArray[np.floating] = np.divide(
+        vectors, norms[:, None].astype(vectors.dtype), out=vectors if ours else None
+    )
     return scaled
 
 

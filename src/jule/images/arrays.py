@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -13,29 +11,50 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.images.source import ImageSource
+
 SAMPLES, LABELS, NAMES = "images", "labels", "names"  # the arrays of an .npz file
+SUFFIXES = (".npy", ".npz")
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Images or vectors with their names, and true classes where they are known.
+class ArraySource(ImageSource):
+    """Images or vectors that are one array already; they are taken as they are.
 
-    Attributes
-    ----------
-    samples
-        (n, h, w), (n, h, w, c) or (n, d).
-    names
-        One text a sample; its number where it has no name.
-    labels
-        For evaluation alone; None where there are none.
+    Examples
+    --------
+    >>> source = ArraySource(np.zeros((2, 8, 8), np.uint8))
+    >>> len(source), source.names
+    (2, ['0', '1'])
     """
 
-    samples: NDArray
-    names: list[str] = field(repr=False)
-    labels: NDArray | None = field(default=None, repr=False)
+    def __init__(
+        self,
+        samples: Any,
+        names: Sequence[str] | NDArray | None = None,
+        labels: Any = None,
+        where: str = "an array",
+    ) -> None:
+        self._samples = as_samples(samples)
+        if names is not None and len(names) != len(self._samples):
+            raise ValueError(f"{len(self._samples)} images need as many names, got {len(names)}")
+        super().__init__(
+            where,
+            [str(name) for name in (range(len(self._samples)) if names is None else names)],
+            None if labels is None else check_labels(labels, len(self._samples)),
+        )
 
-    def __len__(self) -> int:
-        return len(self.samples)
+    def picture(self, number: int) -> NDArray:
+        """Give the pixels of one image."""
+        image: NDArray = self._samples[number]
+        return image
+
+    def array(self) -> NDArray:
+        """Give all images."""
+        return self._samples
+
+    def identity(self) -> Iterator[str]:
+        """Give what tells this array from others."""
+        yield str(fingerprint(self._samples))
 
 
 def as_samples(data: Any) -> NDArray:
@@ -112,46 +131,36 @@ def check_labels(labels: Any, n_samples: int) -> NDArray:
     return array
 
 
-def read_samples(path: str | os.PathLike[str]) -> Samples:
-    """Read a .npy file of images, or an .npz file with the array `images`.
+def open_arrays(path: Path) -> ArraySource:
+    """Open a .npy file of images, or an .npz file with the array `images`.
 
     An .npz file may also have `labels`, for evaluation, and `names`, one text an image; with a
-    single array it may have any name.
+    single array it may have any name. The pixels of a .npy file stay on the disk until they are
+    needed.
 
     Examples
     --------
-    >>> read_samples("pictures.npz")  # doctest: +SKIP
+    >>> open_arrays(Path("pictures.npz"))  # doctest: +SKIP
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is not there")
-    if path.suffix not in (".npy", ".npz"):
-        raise ValueError(f"{path} is not a .npy or .npz file of images")
     try:
-        with open(path, "rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
-    except (ValueError, EOFError, OSError, KeyError, BadZipFile, zlib.error) as error:
+        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
+        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
+    except (ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} cannot be read as arrays: {error}") from error
     try:
-        return _samples_of(arrays)
+        return _source_of(arrays, str(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _samples_of(arrays: dict[str, NDArray]) -> Samples:
+def _source_of(arrays: dict[str, NDArray], where: str) -> ArraySource:
     if SAMPLES not in arrays and len(arrays) != 1:
         raise ValueError(f"there is no array {SAMPLES!r} among {', '.join(sorted(arrays))}")
-    samples = as_samples(arrays[SAMPLES] if SAMPLES in arrays else next(iter(arrays.values())))
+    samples = arrays[SAMPLES] if SAMPLES in arrays else next(iter(arrays.values()))
     names = arrays.get(NAMES)
-    if names is not None and names.shape != (len(samples),):
-        raise ValueError(f"{len(samples)} images need as many names, got shape {names.shape}")
-    labels = arrays.get(LABELS)
-    return Samples(
-        samples,
-        [str(name) for name in (range(len(samples)) if names is None else names)],
-        None if labels is None else check_labels(labels, len(samples)),
-    )
+    if names is not None and names.ndim != 1:
+        raise ValueError(f"names must be one text an image, got an array of shape {names.shape}")
+    return ArraySource(samples, names, arrays.get(LABELS), where)
 
 
 def fingerprint(samples: NDArray) -> dict[str, Any]:

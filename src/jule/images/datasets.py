@@ -12,7 +12,6 @@ import hashlib
 import io
 import os
 import re
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dataset", "dataset_names", "load_dataset", "read_authors_hdf5"]
+from jule.images.hdf5 import read_authors_hdf5
+from jule.images.places import user_cache
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
@@ -177,15 +177,7 @@ def _plain(name: str) -> str:
 
 def _data_folder(folder: str | os.PathLike[str] | None) -> Path:
     chosen = folder or os.environ.get("JULE_DATA")
-    return Path(chosen).expanduser() if chosen else _cache_folder() / "jule"
-
-
-def _cache_folder() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(chosen).expanduser() if chosen else user_cache() / "jule"
 
 
 def _not_found(name: str, folder: Path, expected: str, holds: str) -> FileNotFoundError:
@@ -261,107 +253,3 @@ def _find_authors_file(name: str, folder: Path) -> Path:
         if (folder / choice).is_file():
             return folder / choice
     raise _not_found(name, folder, " or ".join(choices), _AUTHORS_FILES[name])
-
-
-def read_authors_hdf5(
-    path: str | os.PathLike[str],
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read images and labels from an HDF5 file laid out as the paper's authors did.
-
-    The file (theirs is called data4torch.h5) has the keys `data`, N x C x H x W with 1 or 3
-    channels, and `labels`, one whole number an image. Pixels may be integers from 0 to 255, or
-    floats: when the largest is at most 1 they are taken as 0 to 1 and scaled by 255, else as 0 to
-    255 and rounded.
-
-    Returns
-    -------
-    images
-        uint8, (N, H, W) for one channel, (N, H, W, 3) for three.
-    labels
-        int64, (N,).
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import h5py
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with h5py.File(f"{folder}/mine.h5", "w") as file:
-    ...         file["data"] = np.zeros((5, 3, 8, 8), dtype=np.uint8)
-    ...         file["labels"] = [0, 0, 1, 1, 2]
-    ...     images, labels = read_authors_hdf5(f"{folder}/mine.h5")
-    >>> images.shape, labels.shape
-    ((5, 8, 8, 3), (5,))
-    """
-    path = Path(path)
-    arrays = _read_hdf5(path, ("data", "labels"))
-    data, labels = arrays["data"], arrays["labels"].reshape(-1)  # the authors' are N x 1
-    if data.ndim != 4 or data.shape[1] not in (1, 3) or data.size == 0:
-        raise ValueError(
-            f"'data' in {path} has shape {data.shape}, expected images x channels x height x width "
-            "with 1 or 3 channels, none of them 0: reorder or reshape the array and write it again"
-        )
-    if len(labels) != len(data):
-        raise ValueError(
-            f"{path} has {len(data)} images in 'data' but {len(labels)} labels in 'labels': "
-            "write one label an image"
-        )
-    channels_last = np.moveaxis(_to_uint8(data, path), 1, -1)
-    images = channels_last[..., 0] if channels_last.shape[-1] == 1 else channels_last
-    return np.ascontiguousarray(images), _to_int64(labels, path)
-
-
-def _read_hdf5(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError(
-            f'reading {path} needs h5py, which is not installed: pip install "jule[hdf5]"'
-        ) from error
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}: check the path of the HDF5 file")
-    try:
-        with h5py.File(path, "r") as file:
-            for key in keys:
-                if not isinstance(file.get(key), h5py.Dataset):
-                    raise ValueError(
-                        f"{path} has no array {key!r}, only {sorted(file)}: "
-                        "it needs 'data' (N x C x H x W) and 'labels' (N)"
-                    )
-            return {key: np.asarray(file[key]) for key in keys}
-    except PermissionError:
-        raise
-    except OSError as error:
-        raise ValueError(
-            f"{path} cannot be read as HDF5 ({error}): it is damaged or of another kind, "
-            "replace it with a good copy"
-        ) from error
-
-
-def _to_uint8(data: NDArray[Any], path: Path) -> NDArray[np.uint8]:
-    if data.dtype == np.uint8:
-        return data
-    if data.dtype.kind not in "iuf":
-        raise ValueError(
-            f"'data' in {path} is of type {data.dtype}: write the pixels as numbers, best as uint8"
-        )
-    low, high = data.min(), data.max()
-    if not (low >= 0 and high <= 255):  # put so that NaN is refused too
-        raise ValueError(
-            f"'data' in {path} runs from {low} to {high}: pixels must lie between 0 and 1 "
-            "(floats) or 0 and 255; write them without a mean taken off or other scaling"
-        )
-    if data.dtype.kind == "f":
-        if high <= 1:
-            data = data * 255
-        data = np.rint(data)
-    return data.astype(np.uint8)
-
-
-def _to_int64(labels: NDArray[Any], path: Path) -> NDArray[np.int64]:
-    if labels.dtype.kind not in "iuf" or not np.all(labels == np.rint(labels)):
-        raise ValueError(
-            f"'labels' in {path} are not all whole numbers (type {labels.dtype}): "
-            "write the class of each image as an integer"
-        )
-    return labels.astype(np.int64)

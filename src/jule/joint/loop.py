@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from jule.backward import Embedder, build_embedder, embed, train
-from jule.backward.networks import restore, state_of
+from jule.backward.embedder import restore, state_of
 from jule.backward.train import refuse_collapsed
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare

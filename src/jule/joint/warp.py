@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from jule.backward.augment import small_warps
-from jule.backward.networks import as_images
+from jule.backward.embedder import as_images
 from jule.forward import prepare
 from jule.joint.clustering import View
 from jule.joint.config import Config

@@ -20,6 +20,7 @@ from jule.paper.records import read_record
 
 ASKED = re.compile(r"(<!-- results: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHARE = "jule's share of that"
+ALL_CORES, IN_BLOCKS = "all cores / one core", "MB/s of reading the file in blocks"
 DISPLAY = {"mnist": "MNIST-full", "mnist-test": "MNIST-test", "usps": "USPS", "coil20": "COIL-20"}
 DISPLAY |= {"coil100": "COIL-100", "umist": "UMist", "cmu-pie": "CMU-PIE"}
 
@@ -240,6 +241,30 @@ def _memory(results: Path) -> str:
     return markdown(["", "at most"], [row])
 
 
+def _pictures(results: Path) -> str:
+    found = _measured(results, "pictures")
+    settings = read_record(results / "benchmarks" / "pictures.json")["settings"]
+    decoding, cache, small = found["decoding"], found["cache"], found["small"]
+    many = f"{settings['small']:,} JPEGs of {settings['small pixels']} pixels"
+    rows = [
+        [name, f"{decoding[name]:,.0f} pictures/s"]
+        for name in ("plain Pillow loop, one core", "jule, one core", "jule, all cores")
+    ]
+    rows += [
+        [f"jule, all {settings['cores']} cores / one core", f"{decoding[ALL_CORES]:.2f}"],
+        ["jule, one core / plain Pillow loop", f"{decoding['one core / plain loop']:.2f}"],
+        [
+            f"first reading of {settings['JPEGs']:,} JPEGs of {settings['pixels']} pixels",
+            f"{cache['seconds of the first reading']:.1f} s",
+        ],
+        ["second reading", f"{cache['seconds of the second']:.1f} s"],
+        ["the cache, copied out of the map", f"{cache['MB/s from the cache']:,.0f} MB/s"],
+        ["the same file, read in blocks", f"{cache[IN_BLOCKS]:,.0f} MB/s"],
+        [f"memory at the peak, {many}", f"{small['MiB at the peak, in all']:,.0f} MiB"],
+    ]
+    return markdown(["", ""], rows)
+
+
 def _report(results: Path) -> str:
     rows = [
         [
@@ -297,6 +322,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "chosen": _chosen,
     "training": _training,
     "memory": _memory,
+    "pictures": _pictures,
     "neighbors": _neighbors,
     "linkage": _linkage,
     "report": _report,

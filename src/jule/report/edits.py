@@ -15,7 +15,8 @@ from jule.joint.clustering import cut
 from jule.joint.state import write_whole
 from jule.report.source import AUTO, NAMES, labels_id, run_id
 from jule.report.summary import confidence_of
-from jule.runs import Finished, Run, read_labels, read_results, write_labels
+from jule.runs import Finished, Run, read_results
+from jule.sheets import read_labels, write_labels
 
 FORMAT = "jule-edits-1"
 NAMES_FORMAT = "jule-names-1"

@@ -69,6 +69,7 @@ class Report:
         cls,
         run: Run,
         *,
+        images: NDArray | None = None,
         source: str | Path | None = None,
         body: Any = None,
         umap: bool = True,
@@ -76,6 +77,7 @@ class Report:
     ) -> Report:
         """Read a finished run and its images; `source` is where they are now, if they were moved.
 
+        `images` are the run's own, where they are already in memory.
         `body` is the user's own network, if the run was made with one; `umap` adds a better map
         where umap-learn is installed, which takes longer.
 
@@ -85,7 +87,7 @@ class Report:
         """
         finished = read_results(run, body, device="cpu")
         numbers = json.loads(run.path("result.json").read_text(encoding="utf-8"))
-        images, problem = images_of(run, source)
+        images, problem = images_of(run, source) if images is None else (images, "")
         return cls.of_results(
             finished,
             images,

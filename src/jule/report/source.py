@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images import fingerprint, read_samples
-from jule.runs import Finished, Run
+from jule.images import fingerprint
+from jule.runs import Finished, Run, read_again
 
 NAMES = "cluster_names.json"
 AUTO = "labels_auto.csv"  # what the machine had found, once somebody changed it
@@ -30,7 +30,7 @@ def images_of(run: Run, source: str | Path | None = None) -> tuple[NDArray | Non
     if not found:
         return None, "the run does not say where its images are"
     try:
-        images = read_samples(found).samples
+        images = read_again(run, str(found)).samples
     except (OSError, ValueError) as error:
         return None, str(error)
     if fingerprint(images) != about["data"]:

@@ -1,0 +1,138 @@
+"""Reading pictures: decoding on all cores, the cache, and memory for many files."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from benchmarks.common import Memory, in_fresh_process, seconds, write
+from jule.images import Look, load_dataset, open_source, read_images
+from jule.images.pipeline import cores
+
+JPEGS = 20_000
+SIDE = 256
+SMALL = 200_000
+SMALL_SIDE = 32
+LOOK = Look(64, 64, 3)
+TURNS = 3
+
+
+def write_jpegs(folder: Path, images: NDArray[np.uint8], count: int, side: int) -> None:
+    """Write the objects of COIL-100, each a few times: as it is, mirrored, turned."""
+    turns = [None, Image.Transpose.FLIP_LEFT_RIGHT, Image.Transpose.ROTATE_180]
+
+    def save(number: int) -> None:
+        image = Image.fromarray(images[number % len(images)]).resize((side, side))
+        turn = turns[number // len(images) % len(turns)]
+        if turn is not None:
+            image = image.transpose(turn)
+        content = io.BytesIO()
+        image.save(content, "JPEG", quality=75 + number // (len(turns) * len(images)) % 20)
+        (folder / f"{number // 1000:03d}").mkdir(exist_ok=True)
+        (folder / f"{number // 1000:03d}" / f"{number:06d}.jpg").write_bytes(content.getvalue())
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(save, range(count)))
+
+
+def plain_loop(paths: list[Path]) -> None:
+    """Decode as anybody would who knows Pillow's draft."""
+    size = (LOOK.width, LOOK.height)
+    for path in paths:
+        with Image.open(path) as image:
+            image.draft("RGB", size)
+            np.asarray(image.convert("RGB").resize(size, Image.Resampling.BILINEAR))
+
+
+def decoding(folder: Path) -> dict[str, float]:
+    """Pictures a second: the plain loop, jule on one core and on all, in turns."""
+    source = open_source(folder)
+    paths = [folder / name for name in source.names]
+
+    def decode(workers: int) -> None:
+        for _ in source.batches(LOOK, workers=workers):
+            pass
+
+    ways = {
+        "plain Pillow loop, one core": lambda: plain_loop(paths),
+        "jule, one core": lambda: decode(1),
+        "jule, all cores": lambda: decode(cores()),
+    }
+    rates = dict.fromkeys(ways, 0.0)
+    for _ in range(TURNS):
+        for name, work in ways.items():
+            rates[name] = max(rates[name], len(paths) / seconds(work)[0])
+    return rates
+
+
+def measure(what: str, folder: str, cache: str) -> dict[str, float]:
+    """Read all pictures in a process of its own."""
+    memory = Memory()
+    taken, data = seconds(lambda: read_images(folder, LOOK if what != "small" else None,
+                                              cache=Path(cache)))  # fmt: skip
+    found = {"seconds": taken, "pictures": float(len(data))}
+    if what == "small":
+        return found | {"MiB at the peak, in all": memory.before + memory.peak()}
+    copying, copy = seconds(lambda: np.array(data.samples))
+    return found | {"MB/s": copy.nbytes / 1e6 / copying}
+
+
+def disk_rate(cache: Path) -> float:
+    """MB/s of reading the same file in blocks."""
+    file = max(cache.rglob("pixels.bin"), key=lambda path: path.stat().st_size)
+    block = bytearray(2**22)
+
+    def read() -> None:
+        with open(file, "rb", buffering=0) as stream:
+            while stream.readinto(block):
+                pass
+
+    return file.stat().st_size / 1e6 / min(seconds(read)[0] for _ in range(3))
+
+
+def main() -> None:
+    images = load_dataset("coil100").images
+    measured: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder, cache = Path(name, "jpegs"), Path(name, "cache")
+        folder.mkdir()
+        write_jpegs(folder, images, JPEGS, SIDE)
+        rates = decoding(folder)
+        measured["decoding"] = rates | {
+            "all cores / one core": rates["jule, all cores"] / rates["jule, one core"],
+            "one core / plain loop": rates["jule, one core"] / rates["plain Pillow loop, one core"],
+        }
+        one = ("benchmarks.pictures", "jpegs", str(folder), str(cache))
+        first, second = in_fresh_process(*one), in_fresh_process(*one)
+        measured["cache"] = {
+            "seconds of the first reading": first["seconds"],
+            "seconds of the second": second["seconds"],
+            "MB/s from the cache": second["MB/s"],
+            "MB/s of reading the file in blocks": disk_rate(cache),
+        }
+        many = Path(name, "small")
+        many.mkdir()
+        write_jpegs(many, images, SMALL, SMALL_SIDE)
+        measured["small"] = in_fresh_process("benchmarks.pictures", "small", str(many), str(cache))
+    settings = {
+        "JPEGs": JPEGS, "pixels": f"{SIDE} x {SIDE}", "look": str(LOOK), "cores": cores(),
+        "small": SMALL, "small pixels": f"{SMALL_SIDE} x {SMALL_SIDE}",
+    }  # fmt: skip
+    write("pictures", "python -m benchmarks.pictures", settings, measured)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if len(sys.argv) == 1:
+        main()
+    else:
+        print(json.dumps(measure(*sys.argv[1:])))

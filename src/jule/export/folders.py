@@ -1,0 +1,511 @@
+"""Pictures sorted into one folder a cluster, as links or as copies.
+
+Names come from strangers: of each one only the last part is used, made safe for every common file
+system. Folders are held open while they are written to, so that nothing can land elsewhere, and
+nothing that is already there is ever replaced. Killed at any moment, the next run adds what is
+missing.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+How = Literal["link", "copy"]
+Outcome = Literal["made", "there", "conflict"]
+
+MOST_BYTES = 240  # of a file name; file systems take 255
+MOST_OF_A_PARENT = 60
+CHUNK = 2**20
+PART = ".jule-export.part"  # the copy in hand; no picture's name begins with a dot
+UNNAMED = "unnamed"
+SEPARATORS = re.compile(r"[/\\]")
+SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}")
+FORBIDDEN = frozenset('/\\<>:"|?*')  # on Windows, if not everywhere
+BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
+
+# Where the system can name a file relative to an open folder, a link put in its place changes
+# nothing; elsewhere (Windows) the folder is looked at once, when it is opened.
+RELATIVE = (
+    {os.open, os.mkdir, os.stat, os.link, os.symlink, os.readlink, os.rename, os.unlink}
+    <= os.supports_dir_fd
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture, and the folder it belongs in.
+
+    Attributes
+    ----------
+    name
+        Its path or name as shown to the user; nothing about it is trusted.
+    folder
+        The name of its folder.
+    place
+        The original file; None for a picture inside an archive or an array.
+    content
+        Gives its bytes where there is no file.
+    suffix
+        Added where the name has none.
+    """
+
+    name: str
+    folder: str
+    place: Path | None = None
+    content: Callable[[], bytes] | None = field(default=None, repr=False)
+    suffix: str = ""
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """What became of the pictures.
+
+    Attributes
+    ----------
+    made
+        How many were linked or copied.
+    already_there
+        How many were there before, the same.
+    conflicts
+        Files, relative to the folder, that were there and are something else; left alone.
+    missing
+        Names of pictures that could not be read, and why.
+    """
+
+    made: int = 0
+    already_there: int = 0
+    conflicts: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+class _UnreadableError(Exception):
+    """A picture's original is gone or cannot be read."""
+
+
+def sort_into_folders(
+    pictures: Sequence[Picture],
+    to: Path,
+    how: How,
+    progress: Callable[[float], None] | None = None,
+    *,
+    source_folder: Path | None = None,
+) -> Sorted:
+    """Put every picture into its folder in `to`, as a link to the original or as a copy.
+
+    Parameters
+    ----------
+    pictures
+        In an order that stays the same: it decides who keeps a name that several have.
+    to
+        Made where it is not there. Files in it are never changed.
+    how
+        ``"link"`` or ``"copy"``; pictures that are not files can only be copied.
+    progress
+        Called with the share that is done.
+    source_folder
+        Where the originals were found, if in a folder: `to` must lie outside of it.
+
+    Raises
+    ------
+    ValueError
+        Before anything is written, when the sorted pictures would mix with the originals or a
+        picture cannot be had in this way.
+    OSError
+        When a folder in `to` is a link, links are impossible here, or the disk is full.
+
+    Examples
+    --------
+    >>> sort_into_folders([], Path("sorted"), "copy")
+    Sorted(made=0, already_there=0, conflicts=(), missing=())
+    """
+    _refuse_impossible(pictures, how)
+    if not pictures:
+        return Sorted()
+    to = to.resolve()
+    _refuse_mixing(pictures, to, source_folder)
+    plan = _plan(pictures)
+    counts: dict[Outcome, int] = {"made": 0, "there": 0, "conflict": 0}
+    conflicts: list[str] = []
+    missing: list[str] = []
+    done = 0
+    if to.exists() and not to.is_dir():
+        raise NotADirectoryError(f"{to} is a file: sort into a folder")
+    to.mkdir(parents=True, exist_ok=True)
+    with _held(to) as root:
+        for name in plan:  # all of them first: a folder that is refused must not leave half
+            with _opened(root, name):
+                pass
+        for folder_name, places in plan.items():
+            with _opened(root, folder_name) as folder:
+                for name, picture in places:
+                    try:
+                        outcome = _put(root, folder, name, picture, how)
+                    except _UnreadableError as error:
+                        missing.append(f"{picture.name}: {error}")
+                    else:
+                        counts[outcome] += 1
+                        if outcome == "conflict":
+                            conflicts.append(f"{folder_name}/{name}")
+                    done += 1
+                    if progress is not None:
+                        progress(done / len(pictures))
+    return Sorted(counts["made"], counts["there"], tuple(conflicts), tuple(missing))
+
+
+# ---- what is refused before anything is written
+
+
+def _refuse_impossible(pictures: Iterable[Picture], how: str) -> None:
+    if how not in ("link", "copy"):
+        raise ValueError(f"pictures are sorted as 'link' or 'copy', not {how!r}")
+    for picture in pictures:
+        if picture.place is None and picture.content is None:
+            raise ValueError(f"{picture.name!r} has neither a file nor content")
+        if picture.place is None and how == "link":
+            raise ValueError(
+                f"{picture.name!r} is not a file of its own, so no link can point to it: "
+                "use --how copy"
+            )
+
+
+def _refuse_mixing(pictures: Iterable[Picture], to: Path, source_folder: Path | None) -> None:
+    """Raise when the next reading of the originals would find the sorted pictures, too."""
+    homes = {picture.place.parent for picture in pictures if picture.place is not None}
+    homes = {home.resolve() for home in homes}
+    for home in sorted(homes):
+        if home.is_relative_to(to):
+            raise ValueError(f"{to} holds originals (in {home}): sort into another folder")
+    if source_folder is not None:
+        homes.add(source_folder.resolve())
+    for home in sorted(homes):
+        if to.is_relative_to(home):
+            raise ValueError(
+                f"{to} lies in {home}, among the originals, and would be found when they are "
+                "read again: sort into a folder outside of it"
+            )
+
+
+# ---- names
+
+
+def safe_text(text: str, suffix: str = "") -> str:
+    """Turn any text into a file or folder name that every common system takes.
+
+    A suffix like ``".png"`` is added where the text has none, and kept where it is cut.
+
+    Examples
+    --------
+    >>> safe_text("cats/dogs"), safe_text(".."), safe_text("con.jpg"), safe_text("7", ".png")
+    ('cats_dogs', 'unnamed', '_con.jpg', '7.png')
+    """
+    text = "".join("_" if _is_bad(letter) else letter for letter in text)
+    stem, end = _split(text.strip(". ").lstrip())
+    if not end and SUFFIX.fullmatch(suffix):
+        end = suffix
+    stem = stem or UNNAMED
+    if RESERVED.fullmatch(stem.split(".")[0].rstrip()):
+        stem = f"_{stem}"
+    return _fitted(stem, end)
+
+
+def safe_name(path: str, suffix: str = "") -> str:
+    """Give the last part of a path as a safe file name.
+
+    Examples
+    --------
+    >>> safe_name("../../x.jpg"), safe_name("a/b\\nc.jpg"), safe_name("C:\\\\pictures\\\\cat")
+    ('x.jpg', 'b_c.jpg', 'cat')
+    """
+    return safe_text(SEPARATORS.split(path)[-1], suffix)
+
+
+def _is_bad(letter: str) -> bool:
+    # Surrogates are bytes that are no text; controls and marks of direction disguise a name.
+    kind = unicodedata.category(letter)
+    return letter in FORBIDDEN or letter in BIDI or kind in ("Cc", "Cs", "Zl", "Zp")
+
+
+def _split(name: str) -> tuple[str, str]:
+    found = re.search(rf"{SUFFIX.pattern}$", name)
+    return (name, "") if found is None else (name[: found.start()], found.group())
+
+
+def _fitted(stem: str, end: str) -> str:
+    """Join stem and end, the stem cut so that both keep to the limit."""
+    return _cut(stem, MOST_BYTES - len(end.encode())) + end
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode()[:most].decode(errors="ignore").rstrip(". ") or UNNAMED
+
+
+def _plan(pictures: Iterable[Picture]) -> dict[str, list[tuple[str, Picture]]]:
+    """Give every picture a name of its own, by folder."""
+    spelled: dict[str, str] = {}
+    plan: dict[str, list[tuple[str, Picture]]] = {}
+    given: dict[str, _Names] = {}
+    for picture in pictures:
+        wanted = safe_text(picture.folder)
+        folder = spelled.setdefault(_folded(wanted), wanted)
+        names = given.setdefault(folder, _Names())
+        plan.setdefault(folder, []).append((names.give(picture), picture))
+    return plan
+
+
+class _Names:
+    """The names of one folder; no two differ by upper and lower case alone."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        self.numbers: dict[str, int] = {}  # the number to try next: many may want one name
+
+    def give(self, picture: Picture) -> str:
+        """Give the picture's own name; then with its parent's; then with a number."""
+        name = safe_name(picture.name, picture.suffix)
+        if self._take(name):
+            return name
+        stem, end = _split(name)
+        parent = _parent(picture.name)
+        extra = f" ({parent})" if parent else ""
+        if extra and self._take(name := self._with(stem, extra, end)):
+            return name
+        key = _folded(self._with(stem, extra, end))
+        number = self.numbers.get(key, 2)
+        while not self._take(name := self._with(stem, f"{extra} {number}", end)):
+            number += 1
+        self.numbers[key] = number + 1
+        return name
+
+    @staticmethod
+    def _with(stem: str, extra: str, end: str) -> str:
+        return _fitted(stem, extra + end)
+
+    def _take(self, name: str) -> bool:
+        key = _folded(name)
+        if key in self.taken:
+            return False
+        self.taken.add(key)
+        return True
+
+
+def _parent(path: str) -> str:
+    parts = [part for part in SEPARATORS.split(path)[:-1] if part.strip(". ")]
+    return _cut(safe_text(parts[-1]), MOST_OF_A_PARENT) if parts else ""
+
+
+def _folded(name: str) -> str:
+    """Give what file systems that ignore case and composition compare."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+# ---- writing
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """An open folder. Names in it are given with `at` and `fd`, so that it cannot be swapped."""
+
+    path: Path
+    fd: int | None
+
+    def at(self, name: str) -> str:
+        return name if self.fd is not None else str(self.path / name)
+
+    def kind(self, name: str) -> int | None:
+        """Give the type of what has this name, links not followed; None for nothing."""
+        try:
+            found = os.stat(self.at(name), dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return stat.S_IFMT(found.st_mode)
+
+    def open(self, name: str, flags: int) -> int:
+        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        return os.open(self.at(name), flags, 0o666, dir_fd=self.fd)
+
+
+@contextmanager
+def _held(to: Path) -> Iterator[_Folder]:
+    """Open the folder of all folders for one process alone, and leave no half copy in it."""
+    fd = os.open(to, os.O_RDONLY | os.O_DIRECTORY) if RELATIVE else None
+    root = _Folder(to, fd)
+    try:
+        if fd is not None:
+            _lock(fd, to)
+        _forget_part(root)
+        yield root
+    finally:
+        if fd is not None:
+            os.close(fd)
+
+
+def _lock(fd: int, to: Path) -> None:
+    """Keep others out; the system drops the lock with the process, however that ends."""
+    import fcntl  # not on Windows, which has no open folders either
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError(
+            f"pictures are being sorted into {to} already: wait for it to end"
+        ) from None
+    except OSError:
+        pass  # some network file systems have no locks
+
+
+@contextmanager
+def _opened(root: _Folder, name: str) -> Iterator[_Folder]:
+    """Open a folder in the root, made where it is not there; a link or a file is refused."""
+    with suppress(FileExistsError):
+        os.mkdir(root.at(name), dir_fd=root.fd)
+    path = root.path / name
+    refused = NotADirectoryError(
+        f"{path} is a link or a file, and pictures are only sorted into real folders: remove it, "
+        "or sort into another folder"
+    )
+    if root.fd is None:
+        if not path.is_dir() or path.resolve() != path:
+            raise refused
+        yield _Folder(path, None)
+        return
+    try:
+        fd = root.open(name, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+            raise refused from None
+        raise
+    try:
+        yield _Folder(path, fd)
+    finally:
+        os.close(fd)
+
+
+def _put(root: _Folder, folder: _Folder, name: str, picture: Picture, how: How) -> Outcome:
+    if picture.place is not None and not os.path.isfile(picture.place):
+        raise _UnreadableError("the file is gone or cannot be reached")
+    if how == "link":
+        return _link(folder, name, picture)
+    return _copy(root, folder, name, picture)
+
+
+def _link(folder: _Folder, name: str, picture: Picture) -> Outcome:
+    assert picture.place is not None  # refused before
+    target = str(picture.place.absolute())
+    try:
+        os.symlink(target, folder.at(name), dir_fd=folder.fd)
+    except FileExistsError:
+        same = folder.kind(name) == stat.S_IFLNK and _target(folder, name) == target
+        return "there" if same else "conflict"
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in NO_LINKS:
+            raise
+        raise OSError(f"links cannot be made in {folder.path} ({error}): use --how copy") from error
+    return "made"
+
+
+def _target(folder: _Folder, name: str) -> str:
+    # Windows marks long and absolute targets.
+    return os.readlink(folder.at(name), dir_fd=folder.fd).removeprefix("\\\\?\\")
+
+
+def _copy(root: _Folder, folder: _Folder, name: str, picture: Picture) -> Outcome:
+    if folder.kind(name) is not None:
+        return "there" if _is_same(folder, name, picture) else "conflict"
+    try:
+        _write_part(root, picture)
+        return "made" if _name_part(root, folder, name) else "conflict"
+    finally:
+        _forget_part(root)
+
+
+def _write_part(root: _Folder, picture: Picture) -> None:
+    fd = root.open(PART, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with open(fd, "wb") as file:
+        for chunk in _chunks(picture):
+            file.write(chunk)
+        file.flush()
+        if picture.place is not None:
+            _take_over(picture.place, fd, root)
+
+
+def _take_over(place: Path, fd: int, root: _Folder) -> None:
+    """Give the copy the times and permissions of the original."""
+    try:
+        about = place.stat()
+    except OSError as error:
+        raise _UnreadableError(error.strerror or str(error)) from error
+    path = root.path / PART
+    times = about.st_atime_ns, about.st_mtime_ns
+    os.utime(fd if os.utime in os.supports_fd else path, ns=times)
+    os.chmod(fd if os.chmod in os.supports_fd else path, stat.S_IMODE(about.st_mode) & 0o777)
+
+
+def _name_part(root: _Folder, folder: _Folder, name: str) -> bool:
+    """Give the finished copy its name, unless somebody took it since we looked."""
+    part, final = root.at(PART), folder.at(name)
+    try:
+        os.link(part, final, src_dir_fd=root.fd, dst_dir_fd=folder.fd)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        # No second names on this file system, such as a memory card's: then look, and rename.
+        if folder.kind(name) is not None:
+            return False
+        os.rename(part, final, src_dir_fd=root.fd, dst_dir_fd=folder.fd)
+    return True
+
+
+def _forget_part(root: _Folder) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(root.at(PART), dir_fd=root.fd)
+
+
+def _chunks(picture: Picture) -> Iterator[bytes]:
+    """Give the bytes of a picture piece by piece; all that can fail here is the original."""
+    try:
+        if picture.place is None:
+            assert picture.content is not None  # refused before
+            yield picture.content()
+            return
+        with open(picture.place, "rb") as file:
+            while chunk := file.read(CHUNK):
+                yield chunk
+    except GeneratorExit:
+        raise
+    except Exception as error:  # archives raise many kinds, and one picture must not stop the rest
+        raise _UnreadableError(str(error) or type(error).__name__) from error
+
+
+def _is_same(folder: _Folder, name: str, picture: Picture) -> bool:
+    """Say whether a plain file has just the bytes of the picture."""
+    if folder.kind(name) != stat.S_IFREG:
+        return False
+    try:
+        fd = folder.open(name, os.O_RDONLY)
+    except OSError:
+        return False  # what cannot be read cannot be said to be the same
+    with open(fd, "rb") as file:
+        if picture.place is not None and os.fstat(fd).st_size != _size(picture.place):
+            return False
+        begins_alike = all(file.read(len(chunk)) == chunk for chunk in _chunks(picture))
+        return begins_alike and not file.read(1)
+
+
+def _size(place: Path) -> int:
+    try:
+        return place.stat().st_size
+    except OSError as error:
+        raise _UnreadableError(error.strerror or str(error)) from error

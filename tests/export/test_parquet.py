@@ -1,0 +1,57 @@
+"""Tables as Parquet files, read back."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from jule.export.parquet import write_parquet
+
+pytest.importorskip("pyarrow")
+from pyarrow import parquet
+
+
+def test_columns_come_back(tmp_path):
+    path = tmp_path / "labels.parquet"
+    write_parquet(
+        path,
+        {
+            "path": ["a.jpg", "b/猫.jpg", "c\n.jpg"],
+            "cluster": np.array([0, 1, 0], np.int32),
+            "confidence": np.array([0.5, 1.0, 0.25]),
+            "rank": [1, 1, 2],
+        },
+    )
+    table = parquet.read_table(path)
+    assert table.to_pydict() == {
+        "path": ["a.jpg", "b/猫.jpg", "c\n.jpg"],
+        "cluster": [0, 1, 0],
+        "confidence": [0.5, 1.0, 0.25],
+        "rank": [1, 1, 2],
+    }
+    assert [str(field.type) for field in table.schema] == ["string", "int32", "double", "int64"]
+    assert [file.name for file in tmp_path.iterdir()] == ["labels.parquet"]
+
+
+def test_file_names_that_are_no_text_are_spelled_out(tmp_path):
+    write_parquet(tmp_path / "x", {"path": ["caf\udce9.jpg"]})
+    assert parquet.read_table(tmp_path / "x").to_pydict() == {"path": ["caf\\xe9.jpg"]}
+
+
+def test_no_rows(tmp_path):
+    write_parquet(tmp_path / "x", {"path": [], "cluster": np.empty(0, np.int32)})
+    table = parquet.read_table(tmp_path / "x")
+    assert table.num_rows == 0
+    assert str(table.schema.field("cluster").type) == "int32"
+
+
+def test_columns_of_two_lengths_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="one length"):
+        write_parquet(tmp_path / "x", {"path": ["a"], "cluster": []})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_pyarrow_the_way_to_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r'pip install "jule\[parquet\]"'):
+        write_parquet(tmp_path / "x", {"path": ["a"]})
