@@ -55,7 +55,7 @@ def test_a_finished_run_has_all_its_files_and_no_others(finished):
     assert set(os.listdir(finished.folder)) == RESULTS
     assert finished.is_finished
     rows = finished.path("labels.csv").read_text().splitlines()
-    assert rows[0] == "name,cluster,confidence"
+    assert rows[0] == "path,cluster,confidence,rank"
     assert len(rows) == 301
     assert json.loads(finished.path("result.json").read_text())["scores"]["rc"]["nmi"] > 0.5
 
