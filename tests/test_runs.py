@@ -29,7 +29,7 @@ RESULTS = {
     "network.safetensors",
     "result.json",
 }
-PAGE = {"report.html", "report.json"}  # the command ends with it
+BY_COMMAND = {"skipped.csv", "duplicates.csv", "report.html", "report.json"}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_happened(
     assert done.returncode == 0, done.stderr
     for name in ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy"):
         assert run.path(name).read_bytes() == finished.path(name).read_bytes()
-    assert set(os.listdir(run.folder)) == RESULTS | PAGE
+    assert set(os.listdir(run.folder)) == RESULTS | BY_COMMAND
     for shot in sorted(os.listdir(finished.path("snapshots"))):
         again, whole = (each.path("snapshots") / shot for each in (run, finished))
         assert again.read_bytes() == whole.read_bytes()
