@@ -1,5 +1,7 @@
 """Arrays of images: what is taken, and what is refused with its name."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,15 @@ def test_fingerprints_tell_values_shapes_and_types_apart():
     prints = [fingerprint(x) for x in (one, other, one.astype(np.float32), one[:3])]
     assert all(a != b for i, a in enumerate(prints) for b in prints[i + 1 :])
     assert fingerprint(one) == fingerprint(one.copy())
+
+
+def test_members_of_an_npz_that_are_no_arrays_are_passed_over(tmp_path):
+    np.savez(tmp_path / "a.npz", images=images())
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as file:
+        file.writestr("names", "not an array")
+        file.writestr("notes.txt", "hello")
+    assert read_images(tmp_path / "a.npz").names == ["0", "1", "2", "3"]
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as file:
+        file.writestr("notes.txt", "hello")
+    with pytest.raises(ValueError, match="there is no array 'images'"):
+        read_images(tmp_path / "b.npz")

@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,9 +143,13 @@ def open_arrays(path: Path) -> ArraySource:
     """
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
-    except (ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} cannot be read as arrays: {error}") from error
+        members = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # damaged bytes make numpy, zipfile and tokenize raise anything
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} cannot be read as arrays: {reason}") from error
+    arrays = {name: one for name, one in members.items() if isinstance(one, np.ndarray)}
     try:
         return _source_of(arrays, str(path))
     except ValueError as error:
