@@ -1,7 +1,7 @@
 """All benchmarks, one after the other."""
 
-from benchmarks import approximate, growth, linkage, memory, neighbors, pictures, training
+from benchmarks import approximate, growth, linkage, memory, neighbors, pictures, report, training
 
-for benchmark in (neighbors, approximate, linkage, growth, training, memory, pictures):
+for benchmark in (neighbors, approximate, linkage, growth, training, memory, pictures, report):
     print(f"--- {benchmark.__name__}: {benchmark.__doc__}")
     benchmark.main()

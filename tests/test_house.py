@@ -22,7 +22,9 @@ MAY_KNOW = {
     "joint": PARTS,
     "estimator": PARTS | {"joint", "runs"},
     "baselines": PARTS | {"joint"},
-    "runs": PARTS | {"joint", "sheets"},
+    "snapshots": PARTS | {"joint"},
+    # A run knows its page, inside one method: Run.report().
+    "runs": PARTS | {"joint", "sheets", "snapshots", "report"},
     "estimate": PARTS | {"joint"},
     "sorting": PARTS | {"joint", "runs"},
     "sheets": PARTS | {"joint"},

@@ -20,6 +20,7 @@ QUICK = Config(n_clusters=5, n_periods=3, rounds=1, least_images=1000, epochs=1.
 RESULTS = {
     "config.json",
     "history.json",
+    "snapshots",
     "labels.csv",
     "labels_sf.npy",
     "labels_rc.npy",
@@ -28,6 +29,7 @@ RESULTS = {
     "network.safetensors",
     "result.json",
 }
+BY_COMMAND = {"skipped.csv", "duplicates.csv", "report.html", "report.json"}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_a_finished_run_has_all_its_files_and_no_others(finished):
     assert set(os.listdir(finished.folder)) == RESULTS
     assert finished.is_finished
     rows = finished.path("labels.csv").read_text().splitlines()
-    assert rows[0] == "name,cluster,confidence"
+    assert rows[0] == "path,cluster,confidence,rank"
     assert len(rows) == 301
     assert json.loads(finished.path("result.json").read_text())["scores"]["rc"]["nmi"] > 0.5
 
@@ -109,7 +111,10 @@ def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_happened(
     assert done.returncode == 0, done.stderr
     for name in ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy"):
         assert run.path(name).read_bytes() == finished.path(name).read_bytes()
-    assert set(os.listdir(run.folder)) == RESULTS
+    assert set(os.listdir(run.folder)) == RESULTS | BY_COMMAND
+    for shot in sorted(os.listdir(finished.path("snapshots"))):
+        again, whole = (each.path("snapshots") / shot for each in (run, finished))
+        assert again.read_bytes() == whole.read_bytes()
 
 
 def test_resuming_with_other_data_is_refused(digits, tmp_path):
@@ -182,7 +187,7 @@ def test_what_is_not_a_run_is_said_to_be_none(tmp_path):
 
 @pytest.mark.parametrize("name", ["network.safetensors", "tree.npz", "result.json", "labels.csv"])
 def test_a_damaged_file_is_a_clear_error(finished, tmp_path, name):
-    for file in finished.folder.iterdir():
+    for file in filter(Path.is_file, finished.folder.iterdir()):
         content = file.read_bytes()
         (tmp_path / file.name).write_bytes(
             content[: len(content) // 2] if file.name == name else content

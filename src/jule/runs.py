@@ -3,6 +3,7 @@
 config.json          settings, and which data they were used on
 state/               the newest states, while the run goes on
 history.json         one entry a period
+snapshots/           how the samples lay before the first period, and after each
 labels.csv           path, cluster, confidence, rank in the cluster: one row a sample
 skipped.csv          what could not be read, and why
 duplicates.csv       pictures that are exactly another one
@@ -26,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +37,10 @@ from safetensors.numpy import save
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device, describe, rebuild, restore, state_of
 from jule.evaluation import accuracy, nmi
-from jule.forward import MergeTree
+from jule.forward import MergeTree, prepare
 from jule.images import Look, Samples, fingerprint, open_source, read_images
 from jule.joint import Choice, Config, Result, finish, first_network, joint_learning
+from jule.joint.loop import begin
 from jule.joint.stages import Progress
 from jule.joint.state import Period, load_state, save_state, write_whole
 from jule.sheets import (
@@ -48,9 +50,14 @@ from jule.sheets import (
     write_labels,
     write_skipped,
 )
+from jule.snapshots import save_snapshot, shown_samples, take_snapshot
+
+if TYPE_CHECKING:
+    from jule.report import Report
 
 FORMAT = "jule-run-1"
 STATES = "state"
+SNAPSHOTS = "snapshots"
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +123,17 @@ class Run:
         if dtype != "uint8" or len(shape) < 2 or (len(shape) == 3 and shape[2] != 3):
             return None
         return Look(shape[0], shape[1], 3 if len(shape) == 3 else 1)
+
+    def report(self) -> Report:
+        """Make the page of a finished run; a notebook shows it.
+
+        Examples
+        --------
+        >>> Run(Path("faces")).report().open()  # doctest: +SKIP
+        """
+        from jule.report import Report  # the page knows runs; a run knows its page only here
+
+        return Report.of_run(self)
 
 
 def create_run(
@@ -229,13 +247,20 @@ def go(
     embedder.to(best_device(device))
     run.path(STATES).mkdir(exist_ok=True)
     state = load_state(run.path(STATES), identity)
+    shown = samples[shown_samples(len(samples))]
+    if state is None:
+        state = replace(begin(samples, config, progress), network=state_of(embedder))
+        raw = take_snapshot(0, prepare(shown, config.preparation), state.labels)
+        save_snapshot(run.path(SNAPSHOTS), raw)
     for after in joint_learning(
         samples, embedder, config, state=state, labels=labels, progress=progress
     ):
         state = after
         with uninterrupted():
+            # The picture first: a period whose state is saved is not gone through again.
+            seen = take_snapshot(state.n_periods, embed(embedder, shown), state.labels)
+            save_snapshot(run.path(SNAPSHOTS), seen)
             save_state(run.path(STATES), state, identity)
-    assert state is not None  # a run has one period at least
     restore(embedder, state.network)
     result = finish(embed(embedder, samples), state, config, progress)
     if first_copies is not None:

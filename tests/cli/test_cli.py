@@ -28,6 +28,7 @@ def test_demo_shows_clusters_beside_k_means(tmp_path):
     for method in ("joint learning", "graph degree linkage", "K-means"):
         assert method in done.stdout
     assert (tmp_path / "run" / "labels.csv").exists()
+    assert "1,797 images in 10 clusters" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_help_has_examples():

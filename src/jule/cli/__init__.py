@@ -7,13 +7,16 @@ import sys
 
 import typer
 
+from jule.cli.apply import apply
 from jule.cli.cache import cache
 from jule.cli.cluster import cluster, resume
 from jule.cli.cut import cut
 from jule.cli.demo import demo
 from jule.cli.export import export
 from jule.cli.info import info
+from jule.cli.plot import plot
 from jule.cli.predict import predict
+from jule.cli.report import report
 from jule.cli.reproduce import reproduce
 from jule.cli.similar import similar
 
@@ -23,7 +26,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, info, cluster, resume, predict, similar, cut, export, cache):
+COMMANDS = (
+    demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, cache,
+)  # fmt: skip
+for command in COMMANDS:
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 

@@ -144,6 +144,7 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
     from rich.console import Console
 
     from jule.cli.progress import progress_bars
+    from jule.cli.report import make_report
     from jule.cli.show import show_clusters
     from jule.runs import go
 
@@ -170,3 +171,4 @@ def run_and_tell(run: Run, data: Samples, device: str) -> None:
     show_clusters(console, finished.result, data.labels)
     say(console, f"{len(data):,} images in {seconds:.0f} s; everything is in {run.folder}")
     say(console, f"To sort the pictures into folders: jule export {run.folder} --to DIR")
+    make_report(run, images=data.samples)

@@ -10,14 +10,13 @@ import typer
 
 from jule.cli.errors import friendly
 
+FOLDER = Path("jule-demo")
 DIGITS = "scikit-learn's 1,797 handwritten digits, 8x8 pixels"
 
 
 @friendly
 def demo(
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Keep the run in this folder.")
-    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to make.")] = FOLDER,
 ) -> None:
     """Cluster real handwritten digits, beside K-means and raw graph degree linkage.
 
@@ -25,27 +24,39 @@ def demo(
 
     Example: jule demo
     """
+    import numpy as np
     from rich.console import Console
     from rich.table import Table
     from sklearn.cluster import KMeans
 
     from jule.cli.progress import progress_bars
+    from jule.cli.report import make_report
     from jule.cli.show import show_clusters
-    from jule.estimator import JULE
     from jule.evaluation import accuracy, nmi
     from jule.forward import agglomerate, default_min_cluster_size, prepare
-    from jule.images import load_dataset
+    from jule.images import fingerprint, load_dataset
+    from jule.joint import preset
+    from jule.runs import create_run, go
 
     console = Console()
     data = load_dataset("digits")
     k = data.n_clusters
+    images = out / "digits.npz"
+    run = create_run(
+        out,
+        preset("default", n_clusters=k),
+        fingerprint(data.images),
+        source=str(images.resolve()),
+        overwrite=out == FOLDER,  # nobody minds another demo in the place of the last one
+    )
+    np.savez_compressed(images, images=data.images, labels=data.labels)
     console.print(f"Clustering {DIGITS}, into {k} clusters, without their labels.")
     vectors = prepare(data.images, "l2")
     with console.status("compiling the kernels: only the first run waits for this"):
         agglomerate(vectors[:100]).cut(2, min_cluster_size=2)
     with progress_bars("digits") as show:
         start = time.perf_counter()
-        model = JULE(n_clusters=k, progress=show).fit(data.images)
+        result = go(run, data.images, labels=data.labels, progress=show).result
         joint_seconds = time.perf_counter() - start
     start = time.perf_counter()
     linkage = agglomerate(vectors).cut(k, default_min_cluster_size(len(data), k))
@@ -54,16 +65,15 @@ def demo(
     kmeans = KMeans(k, n_init=10, random_state=0).fit_predict(vectors)
     kmeans_seconds = time.perf_counter() - start
 
-    show_clusters(console, model.result_, data.labels)
+    show_clusters(console, result, data.labels)
     table = Table("method", "NMI", "AC", "seconds")
     for name, found, taken in (
-        ("joint learning", model.labels_, joint_seconds),
+        ("joint learning", result.labels, joint_seconds),
         ("graph degree linkage on pixels", linkage, linkage_seconds),
         ("K-means on pixels, best of 10", kmeans, kmeans_seconds),
     ):
         scores = f"{nmi(data.labels, found):.3f}", f"{accuracy(data.labels, found):.3f}"
         table.add_row(name, *scores, f"{taken:.2f}")
     console.print(table)
-    if out is not None:
-        model.save(out)
-        console.print(f"The network, labels and tree are in {out}", markup=False, highlight=False)
+    console.print(f"The network, labels and tree are in {out}", markup=False, highlight=False)
+    make_report(run)

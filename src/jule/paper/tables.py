@@ -265,6 +265,24 @@ def _pictures(results: Path) -> str:
     return markdown(["", ""], rows)
 
 
+def _report(results: Path) -> str:
+    rows = [
+        [
+            count,
+            f"{at['seconds']:.1f}",
+            f"{at['MB of the page']:.1f}",
+            f"{at['MB in all']:.1f}",
+            f"{at['seconds until it answers']:.1f}",
+            f"{at['ms of a move, median']:.0f}",
+            f"{at['ms of a move, longest']:.0f}",
+        ]
+        for count, at in _measured(results, "report").items()
+    ]
+    header = ["images", "seconds to make", "MB of the page", "MB with pictures"]
+    header += ["seconds until it answers", "ms a move of the slider, median", "longest"]
+    return markdown(header, rows)
+
+
 def _approximate(results: Path) -> str:
     found = _measured(results, "approximate")
     header, rows = [""], [[method] for method in next(iter(found.values()))]
@@ -307,6 +325,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "pictures": _pictures,
     "neighbors": _neighbors,
     "linkage": _linkage,
+    "report": _report,
     "approximate": _approximate,
     "growth": _growth,
 }

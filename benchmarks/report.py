@@ -1,0 +1,128 @@
+"""The page of a run: how long it takes to make, how large it is, how fast it answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.common import in_fresh_process, seconds, write
+from jule.forward import MergeTree, prepare
+from jule.images import fingerprint, load_dataset
+from jule.joint import Config, finish, first_network
+from jule.joint.state import State
+from jule.runs import Finished, Run, create_run, write_results
+from jule.snapshots import principal_components
+
+SETS = ("mnist-test", "mnist")  # 10,000 and 70,000 images
+CUTS = (2, 5, 9, 11, 12, 20, 30, 50, 100, 200, 300, 7)
+MOVE = """
+async (ks) => {
+  const taken = [];
+  for (const k of ks) {
+    const start = performance.now();
+    jule.show(k);
+    await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 0)));
+    taken.push(performance.now() - start);
+    await new Promise((rest) => setTimeout(rest, 500));
+  }
+  return taken;
+}
+"""
+
+
+def make_run(name: str, folder: Path) -> Run:
+    """Make a finished run without training: the page asks for results, however good they are.
+
+    The embedding is the first 160 principal components of the pixels, as wide as a network's.
+    """
+    data = load_dataset(name)
+    config = Config(n_clusters=10)
+    embedding = _embedding(data.images)
+    result = finish(embedding, State(labels=_any_labels(len(data))), config)
+    source = folder / "images.npz"
+    np.savez(source, images=data.images)
+    run = create_run(folder / "run", config, fingerprint(data.images), source=str(source))
+    names = [f"{name}/{number:05d}.png" for number in range(len(data))]
+    embedder = first_network(data.images, config)
+    write_results(run, Finished(config, names, result, (), embedder), data.labels)
+    return run
+
+
+def _embedding(images: NDArray) -> NDArray[np.float32]:
+    pixels = prepare(images, "l2").reshape(len(images), -1)
+    vectors = principal_components(pixels, 160)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors.astype(np.float32)
+
+
+def _any_labels(n: int) -> NDArray[np.int32]:
+    merges = np.column_stack((np.arange(1, n), np.r_[0, np.arange(n, 2 * n - 2)]))
+    return MergeTree(n, merges, np.zeros(n - 1)).cut(10)
+
+
+def measure(folder: str) -> dict[str, float]:
+    """Time `jule report` in this process, imports and all but the interpreter's start left out."""
+    run = Run(Path(folder))
+
+    def page() -> Path:
+        from jule.report import Report
+
+        return Report.of_run(run, umap=False).write(run)
+
+    taken, path = seconds(page)
+    pictures = path.with_name(path.stem + "_pictures")
+    beside = sum(file.stat().st_size for file in pictures.iterdir()) if pictures.exists() else 0
+    size = path.stat().st_size
+    return {"seconds": taken, "MB of the page": size / 1e6, "MB in all": (size + beside) / 1e6}
+
+
+def measure_in_browser(page: Path) -> dict[str, float]:
+    """Open the page and move the slider, each move up to the next drawn frame."""
+    from playwright.sync_api import sync_playwright
+
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))
+    with sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=found, args=["--no-sandbox", "--disable-gpu"]
+        )
+        shown = browser.new_page(viewport={"width": 1400, "height": 900})
+
+        def opened() -> None:
+            shown.goto(page.resolve().as_uri())
+            shown.locator(".card .pic").first.wait_for()
+
+        opening, _ = seconds(opened)
+        shown.evaluate(MOVE, list(CUTS[:3]))  # the first moves wait for pictures and for compiling
+        moves = shown.evaluate(MOVE, list(CUTS))
+        browser.close()
+    return {
+        "seconds until it answers": opening,
+        "ms of a move, median": float(np.median(moves)),
+        "ms of a move, longest": float(np.max(moves)),
+    }
+
+
+def main() -> None:
+    found: dict[str, Any] = {}
+    for name in SETS:
+        with tempfile.TemporaryDirectory() as folder:
+            run = make_run(name, Path(folder))
+            made = in_fresh_process("benchmarks.report", str(run.folder))
+            count = len(np.load(run.path("labels_rc.npy")))
+            found[f"{count:,}"] = made | measure_in_browser(run.path("report.html"))
+        print(name, found)
+    write("report", "python -m benchmarks.report", {"sets": SETS, "cuts": CUTS}, found)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        main()
+    else:
+        print(json.dumps(measure(sys.argv[1])))

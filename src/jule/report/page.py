@@ -1,0 +1,157 @@
+"""From a summary, arrays and sheets of pictures to one HTML page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from jule import __version__
+from jule.report.arrays import for_browser
+from jule.report.pictures import TINY, Sheets
+
+TEMPLATES = files("jule.report") / "templates"
+# In the order in which they use each other.
+SCRIPTS = (
+    "data", "tree", "colours", "clusters", "state", "pictures", "edits", "slider", "gallery",
+    "dialogs", "selection", "map", "mapdraw", "mapinput", "dendrogram", "doubts", "charts",
+    "stages", "main",
+)  # fmt: skip
+
+
+def render(
+    summary: Mapping[str, Any],
+    arrays: Mapping[str, NDArray],
+    names: Sequence[str] | None,
+    sheets: Sheets | None,
+    urls: Sequence[str],
+) -> str:
+    """Write the page; `urls` are where the sheets are, as the page sees it.
+
+    Names that are only the samples' numbers are left out as None.
+
+    Examples
+    --------
+    >>> render(summary, arrays, None, None, [])[:15]  # doctest: +SKIP
+    '<!DOCTYPE html>'
+    """
+    carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
+    run = {
+        "summary": summary,
+        "arrays": {name: for_browser(array) for name, array in carried.items()},
+        "names": names,
+        "pictures": None if sheets is None else _about(sheets, urls),
+    }
+    script = _script()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = _environment().get_template("page.html")
+    return template.render(
+        summary=summary,
+        version=__version__,
+        style=Markup(_text("style.css")),
+        script=Markup(script),
+        script_hash=digest,
+        data=Markup(json_for_html(run)),
+    )
+
+
+def json_for_html(value: Any) -> str:
+    """Write JSON that cannot end the element it stands in, whatever its texts are.
+
+    Examples
+    --------
+    >>> json_for_html("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for sign, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
+        text = text.replace(sign, escaped)
+    return text
+
+
+def data_urls(sheets: Sheets) -> list[str]:
+    """Give the sheets as addresses that hold the pictures themselves.
+
+    Examples
+    --------
+    >>> data_urls(sheets)[0][:15]  # doctest: +SKIP
+    'data:image/png;'
+    """
+    kind = f"data:image/{sheets.kind};base64,"
+    return [kind + base64.b64encode(content).decode("ascii") for content in sheets.content]
+
+
+def _about(sheets: Sheets, urls: Sequence[str]) -> dict[str, Any]:
+    return {
+        "height": sheets.height,
+        "width": sheets.width,
+        "cellHeight": sheets.cell_height,
+        "cellWidth": sheets.cell_width,
+        "columns": sheets.columns,
+        "rows": sheets.rows,
+        "crisp": max(sheets.height, sheets.width) <= TINY,
+        "urls": list(urls),
+    }
+
+
+@cache
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    """Put the files of JavaScript one after the other, in one scope that nobody else sees."""
+    parts = [_text(f"js/{name}.js") for name in SCRIPTS]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=DictLoader({"page.html": _text("page.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["thousands"] = lambda number: f"{number:,}"
+    environment.filters["duration"] = duration
+    environment.filters["percent"] = percent
+    return environment
+
+
+def percent(share: float) -> str:
+    """Write a share so that all is 100%, and nothing else is.
+
+    Examples
+    --------
+    >>> percent(0.5), percent(0.9991), percent(0.99999), percent(1.0)
+    ('50%', '99.9%', '99.9%', '100%')
+    """
+    digits = 1 if 0.995 < share < 1 else 0
+    return f"{100 * share if share == 1 else min(99.9, 100 * share):.{digits}f}%"
+
+
+def duration(seconds: float) -> str:
+    """Say how long something took as people say it.
+
+    Examples
+    --------
+    >>> duration(0.4), duration(75), duration(4000)
+    ('under a second', '75 s', '1 h 7 min')
+    """
+    if seconds < 1:
+        return "under a second"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,67 @@
+// What the page was made from: the summary, arrays as base64, names, where the pictures are.
+
+const RUN = JSON.parse(document.getElementById("run").textContent);
+const SUMMARY = RUN.summary;
+const N = SUMMARY.images;
+
+const LABELS = typed("labels");
+const CONFIDENCE = typed("confidence");
+const NEIGHBORS = typed("neighbors");
+const NEAR = NEIGHBORS.length / N; // how many neighbours every image has
+const COORDS = typed("coords");
+const AXES = COORDS.length / N;
+const UMAP = typed("umap");
+const PLACES = typed("places");
+
+function typed(name) {
+  const found = RUN.arrays[name];
+  if (!found) return null;
+  const types = { Uint8Array, Uint16Array, Int16Array, Int32Array, Float32Array };
+  const text = atob(found.base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  found.base64 = ""; // not needed twice
+  return new types[found.type](bytes.buffer);
+}
+
+function nameOf(image) {
+  return RUN.names ? RUN.names[image] : String(image);
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+// An element; texts become text and never markup, whatever they hold.
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") element.textContent = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function drawing(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "text") element.textContent = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function plural(count, one, many = one + "s") {
+  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+}
+
+// All is 100%, and nothing else is.
+function percent(share) {
+  const digits = share > 0.995 && share < 1 ? 1 : 0;
+  return `${Math.min(share < 1 ? 99.9 : 100, 100 * share).toFixed(digits)}%`;
+}

@@ -1,0 +1,112 @@
+// All images of a group; one image and what lies around it.
+
+const AT_ONCE = 300;
+
+function openGroup(group) {
+  const dialog = byId("group-dialog");
+  const typical = [...view.members(group)].sort(byTypical(view));
+  const grid = make("div", { class: "pictures all" });
+  const more = make("div", { class: "more" });
+  const count = plural(typical.length, "image");
+  const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),
+    `${count}, the most typical first · ${percent(view.sureness[group])} sure`);
+  const pick = make("button", {
+    type: "button", text: "Select", "aria-pressed": "false",
+    onclick: () => {
+      const picking = document.body.classList.toggle("picking");
+      pick.setAttribute("aria-pressed", picking);
+    },
+  });
+  head.querySelector(".close").before(pick);
+  dialog.replaceChildren(head, make("div", { class: "dialog-body" }, grid, more));
+  fillInParts(grid, more, typical);
+  openDialog(dialog);
+}
+
+// A large group is added part by part, as far as somebody scrolls.
+function fillInParts(grid, more, images) {
+  let done = 0;
+  const add = () => {
+    grid.append(...images.slice(done, done + AT_ONCE).map(pictureButton));
+    done += AT_ONCE;
+    roving(grid);
+    if (done >= images.length) watcher.disconnect();
+  };
+  const watcher = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) add();
+  }, { rootMargin: "600px" });
+  add();
+  if (done < images.length) watcher.observe(more);
+}
+
+function dialogHead(id, title, colour, below) {
+  const head = make("div", { class: "dialog-head" },
+    make("i", { class: "dot", "aria-hidden": "true" }),
+    make("div", {}, make("h2", { id, text: title }), make("p", { class: "hint", text: below })),
+    make("button", {
+      type: "button", class: "close", "aria-label": "Close", text: "×",
+      onclick: (event) => event.target.closest("dialog").close(),
+    }));
+  head.style.setProperty("--colour", colour);
+  return head;
+}
+
+function openDialog(dialog) {
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+}
+
+function openImage(image) {
+  const dialog = byId("image-dialog");
+  const group = view.labels[image];
+  const head = dialogHead("image-dialog-title", nameOf(image), groupColour(group),
+    `in ${groupName(group)}, ${percent(view.confidence[image])} sure`);
+  const other = otherGroup(view, image);
+  const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
+  if (other.group >= 0) {
+    facts.append(make("p", { class: "hint" },
+      `${percent(other.share)} of its neighbours are in `, groupLink(other.group)));
+  }
+  const around = make("div", { class: "pictures around" });
+  for (let j = image * NEAR; j < (image + 1) * NEAR; j++) around.append(neighbor(NEIGHBORS[j]));
+  dialog.replaceChildren(head, make("div", { class: "dialog-body image-body" },
+    make("div", { class: "large" }, picture(image)),
+    make("div", {}, facts, make("h3", { text: "Most like it" }), around)));
+  roving(around);
+  openDialog(dialog);
+}
+
+function neighbor(image) {
+  const button = pictureButton(image);
+  button.classList.add("ringed");
+  button.style.setProperty("--colour", groupColour(view.labels[image]));
+  button.setAttribute("aria-label", `${nameOf(image)}, in ${groupName(view.labels[image])}`);
+  return button;
+}
+
+// "Move to": any other group, or a new one.
+function moveControl(images, afterwards) {
+  const choice = make("select", {
+    "aria-label": `Move ${plural(images.length, "image")} to`,
+    onchange: () => {
+      if (choice.value === "") return;
+      moveImages(images, Number(choice.value));
+      afterwards?.();
+    },
+  }, make("option", { value: "", text: "Move to …" }));
+  for (let group = 0; group < view.k; group++) {
+    if (view.sizes[group]) choice.append(make("option", { value: group, text: groupName(group) }));
+  }
+  choice.append(make("option", { value: view.k, text: "a new cluster" }));
+  return choice;
+}
+
+function startDialogs() {
+  document.addEventListener("click", pressPicture);
+  for (const dialog of document.querySelectorAll("dialog")) {
+    dialog.addEventListener("click", (event) => {
+      if (event.target === dialog) dialog.close(); // pressed beside it
+    });
+  }
+  byId("group-dialog").addEventListener("close", () => document.body.classList.remove("picking"));
+}

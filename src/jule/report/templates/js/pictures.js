@@ -1,0 +1,108 @@
+// A picture is a piece of a sheet; a sheet is loaded when a piece of it is first shown.
+
+const PICTURES = RUN.pictures;
+const sheets = PICTURES ? PICTURES.urls.map(() => null) : [];
+
+if (PICTURES) {
+  const rules = PICTURES.urls.map((url, i) => `.sheet-${i}{background-image:url("${url}")}`);
+  document.head.append(make("style", { text: rules.join("\n") }));
+  document.documentElement.style.setProperty("--aspect", PICTURES.width / PICTURES.height);
+  document.documentElement.classList.toggle("crisp", PICTURES.crisp);
+}
+
+function pieceOf(image) {
+  const { columns, rows, cellWidth, cellHeight } = PICTURES;
+  const place = PLACES[image];
+  const sheet = Math.floor(place / (columns * rows));
+  const within = place % (columns * rows);
+  const isLast = sheet === PICTURES.urls.length - 1;
+  const rest = N - sheet * columns * rows;
+  return {
+    sheet,
+    left: (within % columns) * cellWidth + 1,
+    top: Math.floor(within / columns) * cellHeight + 1,
+    sheetWidth: columns * cellWidth,
+    sheetHeight: (isLast ? Math.ceil(rest / columns) : rows) * cellHeight,
+  };
+}
+
+function picture(image) {
+  if (!PICTURES) return make("span", { class: "picture word", text: nameOf(image) });
+  const { sheet, left, top, sheetWidth, sheetHeight } = pieceOf(image);
+  const { width, height } = PICTURES;
+  const element = make("span", { class: `picture sheet-${sheet}` });
+  const across = sheetWidth > width ? (100 * left) / (sheetWidth - width) : 0;
+  const down = sheetHeight > height ? (100 * top) / (sheetHeight - height) : 0;
+  element.style.backgroundSize = `${(100 * sheetWidth) / width}% ${(100 * sheetHeight) / height}%`;
+  element.style.backgroundPosition = `${across}% ${down}%`;
+  return element;
+}
+
+// A picture that can be pressed: opens the image, or selects it with Ctrl, Shift or in that mode.
+function pictureButton(image) {
+  const button = make("button", {
+    type: "button",
+    class: "pic",
+    "data-image": image,
+    "aria-label": nameOf(image),
+    title: nameOf(image),
+  }, picture(image));
+  button.classList.toggle("picked", selection.has(image));
+  return button;
+}
+
+function pressPicture(event) {
+  const button = event.target.closest(".pic[data-image]");
+  if (!button) return;
+  const image = Number(button.dataset.image);
+  const picking = document.body.classList.contains("picking");
+  if (picking || event.ctrlKey || event.metaKey || event.shiftKey) toggleSelected(image);
+  else openImage(image);
+}
+
+function markSelected() {
+  for (const button of document.querySelectorAll(".pic[data-image]")) {
+    button.classList.toggle("picked", selection.has(Number(button.dataset.image)));
+  }
+}
+
+// Draw a picture on a canvas; false while its sheet is still on its way.
+function drawPicture(context, image, x, y, width, height, whenLoaded) {
+  if (!PICTURES) return false;
+  const { sheet, left, top } = pieceOf(image);
+  if (!sheets[sheet]) {
+    sheets[sheet] = new Image();
+    sheets[sheet].addEventListener("load", whenLoaded);
+    sheets[sheet].src = PICTURES.urls[sheet];
+  }
+  if (!sheets[sheet].complete || !sheets[sheet].naturalWidth) return false;
+  context.imageSmoothingEnabled = !PICTURES.crisp;
+  context.drawImage(sheets[sheet], left, top, PICTURES.width, PICTURES.height, x, y, width, height);
+  return true;
+}
+
+// One stop for Tab in a grid of pictures; arrows go from picture to picture.
+function roving(grid) {
+  const stops = () => [...grid.querySelectorAll(".pic")];
+  const first = grid.querySelector(".pic");
+  for (const button of stops()) button.tabIndex = button === first ? 0 : -1;
+  if (grid.dataset.roving) return;
+  grid.dataset.roving = "yes";
+  grid.addEventListener("keydown", (event) => {
+    const all = stops();
+    const at = all.indexOf(event.target.closest(".pic"));
+    if (at < 0) return;
+    const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -at, End: all.length - 1 - at };
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const top = all[at].offsetTop;
+      const sameRow = all.filter((button) => button.offsetTop === top).length;
+      steps[event.key] = event.key === "ArrowDown" ? sameRow : -sameRow;
+    }
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    const next = all[Math.min(all.length - 1, Math.max(0, at + steps[event.key]))];
+    all[at].tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
+}

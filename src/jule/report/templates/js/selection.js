@@ -1,0 +1,40 @@
+// The images that were gathered on the map or one by one, and what can be done with them.
+
+const SELECTED_SHOWN = 48;
+const SELECTION_BAR = byId("selection-bar");
+
+function showSelection() {
+  markSelected();
+  const images = [...selection];
+  const panel = byId("selected");
+  const bar = SELECTION_BAR;
+  panel.hidden = bar.hidden = !images.length;
+  // Behind an open dialog nothing can be pressed: the bar goes where the user is.
+  const dialog = byId("group-dialog");
+  (dialog.open ? dialog : document.body).append(bar);
+  if (!images.length) return;
+  panel.replaceChildren(
+    make("h3", { text: `Selected: ${plural(images.length, "image")}` }),
+    pictureGrid(images.slice(0, SELECTED_SHOWN)));
+  if (images.length > SELECTED_SHOWN) {
+    const rest = (images.length - SELECTED_SHOWN).toLocaleString("en");
+    panel.append(make("p", { class: "hint", text: `and ${rest} more` }));
+  }
+  bar.replaceChildren(
+    make("span", { text: `${plural(images.length, "image")} selected`, role: "status" }),
+    moveControl(images, () => {
+      select([]);
+      dialog.close();
+    }),
+    make("button", { type: "button", text: "Clear", onclick: () => select([]) }));
+}
+
+function startSelection() {
+  on("selection", showSelection);
+  byId("group-dialog").addEventListener("close", showSelection);
+  on("view", () => { if (selection.size) showSelection(); });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+    if (selection.size) select([]);
+  });
+}
