@@ -59,7 +59,8 @@ def write_labels(
     --------
     >>> write_labels(Path("labels.csv"), ["a"], np.array([0]), np.ones(1))  # doctest: +SKIP
     """
-    write_whole(path, csv_of_labels(names, labels, confidence).encode())
+    text = csv_of_labels(names, labels, confidence)
+    write_whole(path, text.encode("utf-8", "surrogateescape"))
 
 
 def csv_of_labels(
@@ -141,5 +142,5 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8", newline="") as file:
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
         return list(csv.DictReader(file))
