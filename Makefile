@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/data),)
 export JULE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test format reproduce bench docs clean
+.PHONY: help demo test browser format reproduce bench docs clean
 
 help:            ## this list
 	@grep -E "^[a-z]+:.*##" $(MAKEFILE_LIST) | sed -E "s/:[^#]*## */\t/" | expand -t 14
@@ -15,11 +15,19 @@ help:            ## this list
 demo: .venv/ready   ## cluster real handwritten digits, in seconds
 	$(BIN)/jule demo
 
-test: .venv/ready   ## linters, types and all tests
+test: .venv/ready browser   ## linters, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
+
+browser:         ## a browser for the tests of the page; installed where we are root on Debian
+	@for name in chromium chromium-browser google-chrome; do command -v $$name > /dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		echo "installing chromium for the tests of the page"; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null && exit 0; \
+	fi; \
+	echo "no browser was found: the tests of the page will be skipped; install chromium to run them"
 
 format: .venv/ready   ## format the source
 	$(BIN)/ruff check --fix .

@@ -22,6 +22,7 @@ from jule.snapshots import principal_components
 
 SETS = ("mnist-test", "mnist")  # 10,000 and 70,000 images
 CUTS = (2, 5, 9, 11, 12, 20, 30, 50, 100, 200, 300, 7)
+LOOKING = 2000  # ms: nobody moves the slider before having looked at the page
 MOVE = """
 async (ks) => {
   const taken = [];
@@ -99,7 +100,7 @@ def measure_in_browser(page: Path) -> dict[str, float]:
             shown.locator(".card .pic").first.wait_for()
 
         opening, _ = seconds(opened)
-        shown.evaluate(MOVE, list(CUTS[:3]))  # the first moves wait for pictures and for compiling
+        shown.wait_for_timeout(LOOKING)
         moves = shown.evaluate(MOVE, list(CUTS))
         browser.close()
     return {

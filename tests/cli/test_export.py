@@ -103,7 +103,9 @@ def test_an_array_is_copied_as_png_files(folder):
 
 @POSIX
 def test_files_are_linked_into_named_folders(export, of_files):
-    (of_files / "run" / "cluster_names.json").write_text('{"1": "cats/../dogs", "2": " "}')
+    (of_files / "run" / "cluster_names.json").write_text(
+        '{"names": {"1": "cats/../dogs", "2": " "}}'
+    )
     done = export("run", "--to", "sorted", cwd=of_files)
     assert done.exit_code == 0, done.stderr
     found = sorted_files(of_files / "sorted")
@@ -222,7 +224,7 @@ def test_folder_names_have_as_many_digits_as_needed(tmp_path):
     assert folder_names(Run(tmp_path), 1) == ["cluster-00"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"1": 2}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"1": 2}', '{"names": {"a": "b"}}'])
 def test_bad_cluster_names_are_named(tmp_path, text):
     (tmp_path / "cluster_names.json").write_text(text)
     with pytest.raises(ValueError, match="cluster_names"):

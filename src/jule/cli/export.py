@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from jule.images import ImageSource
     from jule.runs import Finished, Run
 
-NAMES = "cluster_names.json"
 MOST_LINES = 10
 
 
@@ -245,23 +243,12 @@ def folder_names(run: Run, n_clusters: int) -> list[str]:
     ['cluster-00', 'cluster-01']
     """
     from jule.export.folders import safe_text
+    from jule.report.source import cluster_names
 
-    names = _cluster_names(run.path(NAMES))
+    names = cluster_names(run)
     digits = max(2, len(str(n_clusters - 1)))
     return [
         f"cluster-{number:0{digits}d}"
-        + (f" {safe_text(names[str(number)])}" if names.get(str(number), "").strip() else "")
+        + (f" {safe_text(names[number])}" if names.get(number, "").strip() else "")
         for number in range(n_clusters)
     ]
-
-
-def _cluster_names(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    try:
-        names: Any = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise ValueError(f'{path} must hold names by cluster, such as {{"3": "cats"}}')
-    return names

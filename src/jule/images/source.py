@@ -20,7 +20,7 @@ SUFFIXES = (
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
     ".avif", ".ppm", ".pgm", ".heic", ".heif",
 )  # fmt: skip
-CHUNK = 256  # pictures, or ...
+CHUNK = 128  # pictures, or ...
 CHUNK_BYTES = 2**21  # ... fewer large ones: workers report often, and little waits in memory
 FEW = 200  # pictures that are decoded before a worker would have started
 
