@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def decoding(folder: Path) -> dict[str, float]:
     source = open_source(folder)
     source.names = source.names[:COUNTED]
     paths = [folder / name for name in source.names]
-    ways = {
+    ways: dict[str, Callable[[], float]] = {
         "plain Pillow loop, one core": lambda: len(paths) / seconds(lambda: plain_loop(paths))[0],
         "jule, one core": lambda: decoding_rate(source, 1),
         "jule, all cores": lambda: decoding_rate(source, cores()),
