@@ -261,7 +261,7 @@ def test_without_it_there_is_none(files):
 
 @POSIX
 def test_a_run_killed_in_the_middle_ends_as_if_nothing_had_happened(files, tmp_path):
-    settings = ("-k", "3", "--rounds", "2", "--epochs", "1", "--seed", "3")
+    settings = ("-k", "3", "--rounds", "1", "--seed", "3")
     whole = jule("cluster", "photos", "--out", tmp_path / "whole", *settings, cwd=files)
     assert whole.returncode == 0, whole.stderr
     command = [JULE, "cluster", "photos", "--out", tmp_path / "killed", *settings]

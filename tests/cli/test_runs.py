@@ -7,7 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from jule.cli import app
 from jule.images import load_dataset
 from tests.cli.test_cli import JULE, jule
 
@@ -83,12 +85,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_clear_line(run, files, case):
+def test_bad_input_is_one_clear_line(run, files, case, monkeypatch):
     (files / "notes.txt").write_text("hello")
     (files / "broken.npz").write_bytes(b"PK\x03\x04 broken")
     arguments, message = BAD[case]
-    done = jule(*arguments, cwd=files)
-    assert done.returncode == 1
+    monkeypatch.chdir(files)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -105,7 +108,7 @@ def test_what_is_not_there_is_told_with_all_that_could_be(files):
 
 @pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
 def test_ctrl_c_says_how_to_go_on_and_resume_does(files):
-    command = [JULE, "cluster", "digits.npz", "-k", "4", "--out", "stopped", "--epochs", "30"]
+    command = [JULE, "cluster", "digits.npz", "-k", "4", "--out", "stopped", "--rounds", "1"]
     with subprocess.Popen(command, cwd=files, stderr=subprocess.PIPE, text=True) as process:
         while not (files / "stopped" / "state").exists():
             assert process.poll() is None

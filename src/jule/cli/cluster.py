@@ -76,6 +76,10 @@ def cluster(
       jule cluster digits.npz -k 10 --seed 0 --out digits-run
     """
     from jule.images import fingerprint, open_source, read_images
+
+    # A path that was mistyped is told before torch is loaded, which takes seconds.
+    opened = open_source(source, labels_from_folders=folder_classes)
+
     from jule.joint import preset as make_config
     from jule.joint.loop import refuse_what_cannot_be_clustered
     from jule.runs import create_run, refuse_existing, write_reading
@@ -89,7 +93,6 @@ def cluster(
     )
     if not overwrite:
         refuse_existing(out)  # before an hour of reading, not after it
-    opened = open_source(source, labels_from_folders=folder_classes)
     look = wanted_look(opened, size, aspect, colour)
     with reading_bar(source) as show:
         data = read_images(
