@@ -20,6 +20,7 @@ from jule.paper.records import read_record
 
 ASKED = re.compile(r"(<!-- results: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHARE = "jule's share of that"
+WITH_WORKERS = "MiB, workers included, at most"
 ALL_CORES, IN_BLOCKS = "all cores / one core", "MB/s of reading the file in blocks"
 DISPLAY = {"mnist": "MNIST-full", "mnist-test": "MNIST-test", "usps": "USPS", "coil20": "COIL-20"}
 DISPLAY |= {"coil100": "COIL-100", "umist": "UMist", "cmu-pie": "CMU-PIE"}
@@ -260,7 +261,8 @@ def _pictures(results: Path) -> str:
         ["second reading", f"{cache['seconds of the second']:.1f} s"],
         ["the cache, copied out of the map", f"{cache['MB/s from the cache']:,.0f} MB/s"],
         ["the same file, read in blocks", f"{cache[IN_BLOCKS]:,.0f} MB/s"],
-        [f"memory at the peak, {many}", f"{small['MiB at the peak, in all']:,.0f} MiB"],
+        [f"memory at the peak, {many}", f"{small['MiB, own']:,.0f} MiB"],
+        ["the same with all workers, at most", f"{small[WITH_WORKERS]:,.0f} MiB"],
     ]
     return markdown(["", ""], rows)
 
