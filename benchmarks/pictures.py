@@ -6,6 +6,7 @@ import io
 import json
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -63,6 +64,7 @@ def decoding(folder: Path) -> dict[str, float]:
     paths = [folder / name for name in source.names]
     ways: dict[str, Callable[[], float]] = {
         "plain Pillow loop, one core": lambda: len(paths) / seconds(lambda: plain_loop(paths))[0],
+        "plain Pillow loop on every core": lambda: plain_on_every_core(folder),
         "jule, one core": lambda: decoding_rate(source, 1),
         "jule, all cores": lambda: decoding_rate(source, cores()),
     }
@@ -71,6 +73,22 @@ def decoding(folder: Path) -> dict[str, float]:
         for name, rate in ways.items():
             rates[name] = max(rates[name], rate())
     return rates
+
+
+def plain_on_every_core(folder: Path) -> float:
+    """Pictures a second of one plain loop a core, all at once, once they are up."""
+    command = [sys.executable, "-m", "benchmarks.pictures", "plain", str(folder)]
+    loops = [
+        subprocess.Popen([*command, str(part)], stdout=subprocess.PIPE) for part in range(cores())
+    ]
+    return sum(float(json.loads(loop.communicate()[0])["pictures/s"]) for loop in loops)
+
+
+def plain_part(folder: str, part: str) -> dict[str, float]:
+    """Run the plain loop over every n-th picture, for n cores."""
+    names = open_source(folder).names[:COUNTED]
+    paths = [Path(folder) / name for name in names[int(part) :: cores()]]
+    return {"pictures/s": len(paths) / seconds(lambda: plain_loop(paths))[0]}
 
 
 def decoding_rate(source: ImageSource, workers: int) -> float:
@@ -120,6 +138,8 @@ def main() -> None:
         measured["decoding"] = rates | {
             "all cores / one core": rates["jule, all cores"] / rates["jule, one core"],
             "one core / plain loop": rates["jule, one core"] / rates["plain Pillow loop, one core"],
+            "all cores / plain loops": rates["jule, all cores"]
+            / rates["plain Pillow loop on every core"],
         }
         one = ("benchmarks.pictures", "jpegs", str(folder), str(cache))
         first, second = in_fresh_process(*one), in_fresh_process(*one)
@@ -145,4 +165,5 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         main()
     else:
-        print(json.dumps(measure(*sys.argv[1:])))
+        of_plain = sys.argv[1] == "plain"
+        print(json.dumps(plain_part(*sys.argv[2:]) if of_plain else measure(*sys.argv[1:])))

@@ -249,11 +249,17 @@ def _pictures(results: Path) -> str:
     many = f"{settings['small']:,} JPEGs of {settings['small pixels']} pixels"
     rows = [
         [name, f"{decoding[name]:,.0f} pictures/s"]
-        for name in ("plain Pillow loop, one core", "jule, one core", "jule, all cores")
+        for name in (
+            "plain Pillow loop, one core",
+            "jule, one core",
+            "plain Pillow loop on every core",
+            "jule, all cores",
+        )
     ]
     rows += [
         [f"jule, all {settings['cores']} cores / one core", f"{decoding[ALL_CORES]:.2f}"],
         ["jule, one core / plain Pillow loop", f"{decoding['one core / plain loop']:.2f}"],
+        ["jule, all cores / a plain loop a core", f"{decoding['all cores / plain loops']:.2f}"],
         [
             f"first reading of {settings['JPEGs']:,} JPEGs of {settings['pixels']} pixels",
             f"{cache['seconds of the first reading']:.1f} s",
