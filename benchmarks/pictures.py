@@ -26,8 +26,13 @@ SIDE = 256
 SMALL = 200_000
 SMALL_SIDE = 32
 LOOK = Look(64, 64, 3)
-TURNS = 6
+TURNS = 8
 COUNTED = 8_000  # pictures of a turn
+RATIOS = {
+    "all cores / one core": ("jule, all cores", "jule, one core"),
+    "one core / plain loop": ("jule, one core", "plain Pillow loop, one core"),
+    "all cores / plain loops": ("jule, all cores", "plain Pillow loop on every core"),
+}
 
 
 def write_jpegs(folder: Path, images: NDArray[np.uint8], count: int, side: int) -> None:
@@ -58,7 +63,7 @@ def plain_loop(paths: list[Path]) -> None:
 
 
 def decoding(folder: Path) -> dict[str, float]:
-    """Pictures a second: the plain loop, jule on one core and on all, in turns."""
+    """Pictures a second and their ratios: plain loops and jule, in turns; means over the turns."""
     source = open_source(folder)
     source.names = source.names[:COUNTED]
     paths = [folder / name for name in source.names]
@@ -68,11 +73,12 @@ def decoding(folder: Path) -> dict[str, float]:
         "jule, one core": lambda: decoding_rate(source, 1),
         "jule, all cores": lambda: decoding_rate(source, cores()),
     }
-    rates = dict.fromkeys(ways, 0.0)
-    for _ in range(TURNS):
-        for name, rate in ways.items():
-            rates[name] = max(rates[name], rate())
-    return rates
+    turns = [{name: rate() for name, rate in ways.items()} for _ in range(TURNS)]
+    found = {name: float(np.mean([turn[name] for turn in turns])) for name in ways}
+    for name, (one, other) in RATIOS.items():
+        ratios = [turn[one] / turn[other] for turn in turns]
+        found |= {name: float(np.mean(ratios)), f"{name}, spread": float(np.std(ratios))}
+    return found
 
 
 def plain_on_every_core(folder: Path) -> float:
@@ -134,13 +140,7 @@ def main() -> None:
         folder, cache = Path(name, "jpegs"), Path(name, "cache")
         folder.mkdir()
         write_jpegs(folder, images, JPEGS, SIDE)
-        rates = decoding(folder)
-        measured["decoding"] = rates | {
-            "all cores / one core": rates["jule, all cores"] / rates["jule, one core"],
-            "one core / plain loop": rates["jule, one core"] / rates["plain Pillow loop, one core"],
-            "all cores / plain loops": rates["jule, all cores"]
-            / rates["plain Pillow loop on every core"],
-        }
+        measured["decoding"] = decoding(folder)
         one = ("benchmarks.pictures", "jpegs", str(folder), str(cache))
         first, second = in_fresh_process(*one), in_fresh_process(*one)
         measured["cache"] = {

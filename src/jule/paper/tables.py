@@ -21,7 +21,8 @@ from jule.paper.records import read_record
 ASKED = re.compile(r"(<!-- results: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHARE = "jule's share of that"
 WITH_WORKERS = "MiB, workers included, at most"
-ALL_CORES, IN_BLOCKS = "all cores / one core", "MB/s of reading the file in blocks"
+IN_BLOCKS = "MB/s of reading the file in blocks"
+DECODING = ("all cores / one core", "one core / plain loop", "all cores / plain loops")
 DISPLAY = {"mnist": "MNIST-full", "mnist-test": "MNIST-test", "usps": "USPS", "coil20": "COIL-20"}
 DISPLAY |= {"coil100": "COIL-100", "umist": "UMist", "cmu-pie": "CMU-PIE"}
 
@@ -257,9 +258,14 @@ def _pictures(results: Path) -> str:
         )
     ]
     rows += [
-        [f"jule, all {settings['cores']} cores / one core", f"{decoding[ALL_CORES]:.2f}"],
-        ["jule, one core / plain Pillow loop", f"{decoding['one core / plain loop']:.2f}"],
-        ["jule, all cores / a plain loop a core", f"{decoding['all cores / plain loops']:.2f}"],
+        *(
+            [f"jule, {ratio}", f"{decoding[ratio]:.2f} ± {decoding[f'{ratio}, spread']:.2f}"]
+            for ratio in (
+                "all cores / one core",
+                "one core / plain loop",
+                "all cores / plain loops",
+            )
+        ),
         [
             f"first reading of {settings['JPEGs']:,} JPEGs of {settings['pixels']} pixels",
             f"{cache['seconds of the first reading']:.1f} s",
