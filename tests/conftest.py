@@ -1,6 +1,11 @@
 """What several test files need."""
 
 import os
+import signal
+
+# Started in the background of a plain shell, a process ignores Ctrl-C, and so would all it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests run side by side, one a core: threads beyond that would only wait for each other. Set before
 # anything loads torch, and inherited by every process that a test starts.
