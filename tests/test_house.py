@@ -24,7 +24,9 @@ MAY_KNOW = {
     "baselines": PARTS | {"joint"},
     "snapshots": PARTS | {"joint"},
     # A run knows its page, inside one method: Run.report().
-    "runs": PARTS | {"joint", "sheets", "snapshots", "report"},
+    "copies": {"joint"},
+    "interrupts": set(),
+    "runs": PARTS | {"copies", "interrupts", "joint", "sheets", "snapshots", "report"},
     "estimate": PARTS | {"joint"},
     "sorting": PARTS | {"joint", "runs"},
     "sheets": PARTS | {"joint"},

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from jule.images import fingerprint, load_dataset
+from jule.interrupts import uninterrupted
 from jule.joint import Config
-from jule.runs import Run, create_run, go, read_results, uninterrupted
+from jule.runs import Run, create_run, go, read_results
 from jule.sheets import read_labels, write_labels
 
 JULE = Path(sys.executable).with_name("jule")

@@ -20,13 +20,9 @@ from __future__ import annotations
 import io
 import json
 import shutil
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,9 +32,11 @@ from safetensors.numpy import save
 
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device, describe, rebuild, restore, state_of
+from jule.copies import with_copies_together
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
 from jule.images import Look, Samples, fingerprint, open_source, read_images
+from jule.interrupts import uninterrupted
 from jule.joint import Choice, Config, Result, finish, first_network, joint_learning
 from jule.joint.loop import begin
 from jule.joint.stages import Progress
@@ -278,38 +276,6 @@ def go(
     return finished
 
 
-def with_copies_together(result: Result, first_copies: NDArray[np.int64]) -> Result:
-    """Give exact copies the label of the first of them.
-
-    They lie at one point, and merging all but always keeps them together; here it is certain.
-
-    Examples
-    --------
-    >>> with_copies_together(result, np.array([0, 1, 0]))  # doctest: +SKIP
-    """
-    return replace(
-        result,
-        labels=labels_together(result.labels, first_copies),
-        labels_sf=labels_together(result.labels_sf, first_copies),
-        labels_rc=labels_together(result.labels_rc, first_copies),
-        confidence=result.confidence[first_copies],
-    )
-
-
-def labels_together(
-    labels: NDArray[np.int32], first_copies: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """Give copies the label of the first of them, and leave no number unused.
-
-    Examples
-    --------
-    >>> labels_together(np.array([0, 1, 2], np.int32), np.array([0, 0, 2])).tolist()
-    [0, 0, 1]
-    """
-    together = np.unique(labels[first_copies], return_inverse=True)[1].astype(np.int32)
-    return together.reshape(-1)
-
-
 def write_reading(run: Run, data: Samples) -> None:
     """Write what was skipped, and which pictures are copies of others.
 
@@ -423,25 +389,3 @@ def _write_array(path: Path, array: NDArray) -> None:
     content = io.BytesIO()
     np.save(content, array, allow_pickle=False)
     write_whole(path, content.getvalue())
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C wait until the writing in hand is done.
-
-    Examples
-    --------
-    >>> with uninterrupted():
-    ...     pass
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread hears signals
-        return
-    heard: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if heard and callable(before):
-            before(*heard[0])

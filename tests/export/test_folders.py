@@ -12,15 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.export import folders
-from jule.export.folders import (
-    MOST_BYTES,
-    PART,
-    Picture,
-    Sorted,
-    safe_name,
-    safe_text,
-    sort_into_folders,
-)
+from jule.export.folders import PART, Picture, Sorted, sort_into_folders
+from jule.export.names import MOST_BYTES, safe_name, safe_text
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs links and signals of POSIX")
 

@@ -24,10 +24,11 @@ def cut(
     """
     import numpy as np
 
+    from jule.copies import labels_together
     from jule.forward import affinity_graph, nearest_neighbors
     from jule.forward.assign import label_confidence
     from jule.joint.clustering import cut as cut_tree
-    from jule.runs import Run, first_copies_of, labels_together, read_results
+    from jule.runs import Run, first_copies_of, read_results
     from jule.sheets import write_labels
 
     folder = Run(run)

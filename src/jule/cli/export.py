@@ -242,7 +242,7 @@ def folder_names(run: Run, n_clusters: int) -> list[str]:
     >>> folder_names(Run(Path("nowhere")), 2)
     ['cluster-00', 'cluster-01']
     """
-    from jule.export.folders import safe_text
+    from jule.export.names import safe_text
     from jule.report.source import cluster_names
 
     names = cluster_names(run)

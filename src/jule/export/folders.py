@@ -10,28 +10,20 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from jule.export.names import Names, folded, safe_text
+
 How = Literal["link", "copy"]
 Outcome = Literal["made", "there", "conflict"]
 
-MOST_BYTES = 240  # of a file name; file systems take 255
-MOST_OF_A_PARENT = 60
 CHUNK = 2**20
 PART = ".jule-export.part"  # the copy in hand; no picture's name begins with a dot
-UNNAMED = "unnamed"
-SEPARATORS = re.compile(r"[/\\]")
-SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}")
-FORBIDDEN = frozenset('/\\<>:"|?*')  # on Windows, if not everywhere
-BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
 # Where the system can name a file relative to an open folder, a link put in its place changes
@@ -196,117 +188,17 @@ def _refuse_mixing(pictures: Iterable[Picture], to: Path, source_folder: Path | 
             )
 
 
-# ---- names
-
-
-def safe_text(text: str, suffix: str = "") -> str:
-    """Turn any text into a file or folder name that every common system takes.
-
-    A suffix like ``".png"`` is added where the text has none, and kept where it is cut.
-
-    Examples
-    --------
-    >>> safe_text("cats/dogs"), safe_text(".."), safe_text("con.jpg"), safe_text("7", ".png")
-    ('cats_dogs', 'unnamed', '_con.jpg', '7.png')
-    """
-    text = "".join("_" if _is_bad(letter) else letter for letter in text)
-    stem, end = _split(text.strip(". ").lstrip())
-    if not end and SUFFIX.fullmatch(suffix):
-        end = suffix
-    stem = stem or UNNAMED
-    if RESERVED.fullmatch(stem.split(".")[0].rstrip()):
-        stem = f"_{stem}"
-    return _fitted(stem, end)
-
-
-def safe_name(path: str, suffix: str = "") -> str:
-    """Give the last part of a path as a safe file name.
-
-    Examples
-    --------
-    >>> safe_name("../../x.jpg"), safe_name("a/b\\nc.jpg"), safe_name("C:\\\\pictures\\\\cat")
-    ('x.jpg', 'b_c.jpg', 'cat')
-    """
-    return safe_text(SEPARATORS.split(path)[-1], suffix)
-
-
-def _is_bad(letter: str) -> bool:
-    # Surrogates are bytes that are no text; controls and marks of direction disguise a name.
-    kind = unicodedata.category(letter)
-    return letter in FORBIDDEN or letter in BIDI or kind in ("Cc", "Cs", "Zl", "Zp")
-
-
-def _split(name: str) -> tuple[str, str]:
-    found = re.search(rf"{SUFFIX.pattern}$", name)
-    return (name, "") if found is None else (name[: found.start()], found.group())
-
-
-def _fitted(stem: str, end: str) -> str:
-    """Join stem and end, the stem cut so that both keep to the limit."""
-    return _cut(stem, MOST_BYTES - len(end.encode())) + end
-
-
-def _cut(text: str, most: int) -> str:
-    return text.encode()[:most].decode(errors="ignore").rstrip(". ") or UNNAMED
-
-
 def _plan(pictures: Iterable[Picture]) -> dict[str, list[tuple[str, Picture]]]:
     """Give every picture a name of its own, by folder."""
     spelled: dict[str, str] = {}
     plan: dict[str, list[tuple[str, Picture]]] = {}
-    given: dict[str, _Names] = {}
+    given: dict[str, Names] = {}
     for picture in pictures:
         wanted = safe_text(picture.folder)
-        folder = spelled.setdefault(_folded(wanted), wanted)
-        names = given.setdefault(folder, _Names())
-        plan.setdefault(folder, []).append((names.give(picture), picture))
+        folder = spelled.setdefault(folded(wanted), wanted)
+        names = given.setdefault(folder, Names())
+        plan.setdefault(folder, []).append((names.give(picture.name, picture.suffix), picture))
     return plan
-
-
-class _Names:
-    """The names of one folder; no two differ by upper and lower case alone."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-        self.numbers: dict[str, int] = {}  # the number to try next: many may want one name
-
-    def give(self, picture: Picture) -> str:
-        """Give the picture's own name; then with its parent's; then with a number."""
-        name = safe_name(picture.name, picture.suffix)
-        if self._take(name):
-            return name
-        stem, end = _split(name)
-        parent = _parent(picture.name)
-        extra = f" ({parent})" if parent else ""
-        if extra and self._take(name := self._with(stem, extra, end)):
-            return name
-        key = _folded(self._with(stem, extra, end))
-        number = self.numbers.get(key, 2)
-        while not self._take(name := self._with(stem, f"{extra} {number}", end)):
-            number += 1
-        self.numbers[key] = number + 1
-        return name
-
-    @staticmethod
-    def _with(stem: str, extra: str, end: str) -> str:
-        return _fitted(stem, extra + end)
-
-    def _take(self, name: str) -> bool:
-        key = _folded(name)
-        if key in self.taken:
-            return False
-        self.taken.add(key)
-        return True
-
-
-def _parent(path: str) -> str:
-    parts = [part for part in SEPARATORS.split(path)[:-1] if part.strip(". ")]
-    return _cut(safe_text(parts[-1]), MOST_OF_A_PARENT) if parts else ""
-
-
-def _folded(name: str) -> str:
-    """Give what file systems that ignore case and composition compare."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 # ---- writing

@@ -88,7 +88,7 @@ def decoded(
     folder
         Of the caches; `cache_folder` by default.
     workers
-        Threads that decode; all cores by default.
+        Processes that decode; as many as there are cores by default.
     progress
         Called with the number of pictures done and of all.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,7 +77,9 @@ def _look_at(source: ImageSource, numbers: list[int]) -> Seen:
     sizes, coloured, bad = [], [], []
     formats: Counter[str] = Counter()
     for number in numbers:
-        found = _one(source.picture_or_reason(number))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's words on odd files; reasons say what matters
+            found = _one(source.picture_or_reason(number))
         if isinstance(found, str):
             bad.append((source.names[number], found))
             continue

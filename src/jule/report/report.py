@@ -110,13 +110,15 @@ class Report:
         finished: Finished,
         images: NDArray | None = None,
         *,
-        duplicates: Sequence[Sequence[str]] = (),
+        duplicates: Sequence[Sequence[str]] | None = None,
         snapshots: Sequence[Snapshot] = (),
         umap: bool = True,
         progress: Progress | None = None,
         **about: Any,
     ) -> Report:
         """Make a report of results in memory; `about` is passed on to `summarize`.
+
+        Where nobody looked for exact copies, images that are equal in every pixel count as such.
 
         Examples
         --------
@@ -125,12 +127,14 @@ class Report:
         tell = progress or (lambda stage, share: None)
         seen = view(finished.result.embedding, finished.config, progress)
         tell("summary", 0.0)
-        same = [[finished.names[i] for i in group] for group in identical_images(images)]
+        if duplicates is None:
+            same = identical_images(images)
+            duplicates = [[finished.names[i] for i in group] for group in same]
         summary = summarize(
             finished,
             images,
             seen=seen,
-            duplicates=duplicates or same,
+            duplicates=duplicates,
             snapshots=snapshots,
             **about,
         )

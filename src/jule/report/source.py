@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import zlib
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images import fingerprint
+from jule.images.read import first_of_equal
 from jule.runs import Finished, Run, read_again
 
 NAMES = "cluster_names.json"
@@ -49,14 +49,16 @@ def skipped_files(run: Run) -> list[tuple[str, str]]:
     return [(row["path"], row["reason"]) for row in _rows(run.path("skipped.csv"))]
 
 
-def duplicate_files(run: Run) -> list[list[str]]:
-    """Read which files are exact copies of each other, the first copy first.
+def duplicate_files(run: Run) -> list[list[str]] | None:
+    """Read which files are exact copies of each other, the first copy first; None if nobody looked.
 
     Examples
     --------
-    >>> duplicate_files(Run(Path("nowhere")))
-    []
+    >>> duplicate_files(Run(Path("nowhere"))) is None
+    True
     """
+    if not run.path("duplicates.csv").exists():
+        return None
     groups: dict[str, list[str]] = {}
     for row in _rows(run.path("duplicates.csv")):
         groups.setdefault(row["same_as"], [row["same_as"]]).append(row["path"])
@@ -80,10 +82,10 @@ def identical_images(images: NDArray | None) -> list[list[int]]:
     """
     if images is None:
         return []
-    groups: dict[bytes, list[int]] = {}
-    for number, image in enumerate(images):
-        digest = hashlib.blake2b(np.ascontiguousarray(image).tobytes(), digest_size=16).digest()
-        groups.setdefault(digest, []).append(number)
+    rows = np.ascontiguousarray(images).reshape(len(images), -1).view(np.uint8)
+    groups: dict[int, list[int]] = {}
+    for number, first in enumerate(first_of_equal(rows).tolist()):
+        groups.setdefault(first, []).append(number)
     return [group for group in groups.values() if len(group) > 1]
 
 
