@@ -33,16 +33,15 @@ format: .venv/ready   ## format the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-reproduce: .venv/ready   ## the paper's AC-GDL, OURS-SF and OURS-RC on real data (needs JULE_DATA); hours
-	$(BIN)/jule reproduce raw-gdl
-	$(BIN)/jule reproduce joint
-	$(BIN)/jule reproduce joint --preset paper --datasets mnist-test,usps
+reproduce: .venv/ready   ## every published experiment of the paper that results/ lacks (needs JULE_DATA); hours
+	$(BIN)/jule reproduce all
 
-bench: .venv/bench   ## speed, memory and growth against peers; takes about an hour
+bench: .venv/bench   ## speed, memory and growth against peers; about an hour
 	$(BIN)/python -m benchmarks
 
 docs: .venv/ready   ## write the figures of results/ into README and docs
 	$(BIN)/jule reproduce tables
+	$(BIN)/python -m benchmarks.tables
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'python 3.11 or newer is needed; set PYTHON=...')"

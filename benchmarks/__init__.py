@@ -1,1 +1,1 @@
-"""Speed and scale against real peers: ratios of things timed in one run, written to results/."""
+"""Speed and memory against real peers: ratios of two things timed in one run, in results/."""

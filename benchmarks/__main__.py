@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other."""
+"""Run all benchmarks, one after the other; `benchmarks.once` needs a second source tree."""
 
 from benchmarks import approximate, growth, linkage, memory, neighbors, pictures, report, training
 

@@ -1,4 +1,4 @@
-"""Which approximate search: time and recall of pynndescent and of faiss' indexes."""
+"""Approximate neighbours: time and recall of pynndescent and of faiss' indexes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def pynndescent(vectors: np.ndarray) -> np.ndarray:
     return found
 
 
-def faiss_hnsw(vectors: np.ndarray, links: int, look: int) -> np.ndarray:
+def faiss_hnsw(vectors: np.ndarray, links: int, effort: int) -> np.ndarray:
     index = faiss.IndexHNSWFlat(vectors.shape[1], links)
-    index.hnsw.efConstruction = look
-    index.hnsw.efSearch = look
+    index.hnsw.efConstruction = effort
+    index.hnsw.efSearch = effort
     index.add(vectors)
     found: np.ndarray = index.search(vectors, K + 1)[1]
     return found
@@ -49,6 +49,7 @@ CANDIDATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def recall(found: np.ndarray, true: np.ndarray) -> float:
+    """Return the share of the true neighbours that were found."""
     hits = [len(np.intersect1d(a, b)) for a, b in zip(found, true, strict=True)]
     return float(np.mean(hits) / K)
 
@@ -65,7 +66,7 @@ def compare(vectors: np.ndarray) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     vectors = mnist_vectors()
-    pynndescent(vectors[:3000])  # compiled before the clock runs
+    pynndescent(vectors[:3000])  # compiles before the clock runs
     nearest_neighbors(vectors[:3000], K)
     reduced = PCA(64, random_state=0).fit_transform(vectors).astype(np.float32)
     write(

@@ -1,4 +1,4 @@
-"""What every benchmark needs: real data, a stop-watch, a fresh process, a results file."""
+"""Shared by the benchmarks: real data, timing, memory, fresh processes, result files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.files import write_json
 from jule.forward import Neighbors, prepare
 from jule.images import load_dataset
 
@@ -25,14 +26,14 @@ Result = TypeVar("Result")
 
 
 def seconds(work: Callable[[], Result]) -> tuple[float, Result]:
-    """Time one call."""
+    """Return the seconds that a call takes, and its result."""
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
 
 
 def mnist_vectors() -> NDArray[np.floating]:
-    """MNIST-full, 70,000 x 784, divided by the L2 norm."""
+    """Return MNIST-full, 70,000 x 784, each image divided by its L2 norm."""
     return prepare(load_dataset("mnist").images, "l2")
 
 
@@ -46,13 +47,14 @@ def load_neighbors(path: Path) -> Neighbors:
 
 
 class Memory:
-    """The most memory this process holds from now on, above what it holds now (Linux)."""
+    """The peak memory of this process, measured from the creation of this object (Linux)."""
 
     def __init__(self) -> None:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         self.before = self._mebibytes("VmRSS")
 
     def peak(self) -> float:
+        """Return the peak in MiB, above what was held at the start."""
         return self._mebibytes("VmHWM") - self.before
 
     @staticmethod
@@ -62,7 +64,7 @@ class Memory:
 
 
 def in_fresh_process(module: str, *arguments: str, **environment: str) -> dict[str, Any]:
-    """Run `python -m module arguments`, which prints one JSON object, and read that."""
+    """Run `python -m module arguments` and return the JSON object that it prints."""
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],
         check=True,
@@ -74,7 +76,7 @@ def in_fresh_process(module: str, *arguments: str, **environment: str) -> dict[s
 
 
 def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> None:
-    """Write what was measured, with all that is needed to measure it again."""
+    """Write a result file, with everything needed to measure it again."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     record = {
         "benchmark": name,
@@ -82,13 +84,21 @@ def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> N
         "date": time.strftime("%Y-%m-%d"),
         "machine": {"cores": os.cpu_count(), "processor": _processor()},
         "versions": {"python": platform.python_version()}
-        | {package: version(package) for package in PACKAGES},
+        | {package: version(package) for package in PACKAGES if _is_installed(package)},
         "settings": settings,
         "measured": measured,
     }
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps(record, indent=2) + "\n")
+    write_json(path, record)
     print(f"wrote results/benchmarks/{path.name}")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _processor() -> str:

@@ -1,4 +1,4 @@
-"""How time and memory after the neighbours grow from ten thousand to a million samples."""
+"""Growth: time and memory of clustering from ten thousand to a million samples."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from jule.images import load_dataset
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 DIMENSIONS = 64
 EXACT_UP_TO = 100_000
-SAMPLES_A_GAUSSIAN = 1_000
+SAMPLES_PER_GAUSSIAN = 1_000
 REPEATS = 3
 PLOT = Path(__file__).parent.parent / "docs" / "growth.png"
 
 
 def gaussians(n: int) -> np.ndarray:
-    """A mixture of n / 1000 Gaussians, so that a sample's surroundings are alike at every n."""
+    """Return a mixture of n / 1000 Gaussians, so that neighbourhoods are alike at every n."""
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((n // SAMPLES_A_GAUSSIAN, DIMENSIONS), dtype=np.float32)
+    centres = rng.standard_normal((n // SAMPLES_PER_GAUSSIAN, DIMENSIONS), dtype=np.float32)
     samples = rng.standard_normal((n, DIMENSIONS), dtype=np.float32) * np.float32(0.7)
     return samples + centres[rng.integers(len(centres), size=n)]
 
 
 def shifted_mnist(n: int) -> np.ndarray:
-    """MNIST digits, each moved by up to two pixels, as principal components."""
+    """Return MNIST digits, each shifted by up to two pixels, as principal components."""
     images = load_dataset("mnist").images
     rng = np.random.default_rng(0)
     pick = np.concatenate([rng.permutation(len(images)) for _ in range(-(-n // len(images)))])[:n]
@@ -60,7 +60,7 @@ DATA = {"gaussians": gaussians, "shifted mnist": shifted_mnist}
 
 
 def measure(folder: Path) -> None:
-    """In a process of its own: time and memory of merging stored vectors and neighbours."""
+    """Print time and memory of clustering stored vectors and neighbours, in this process."""
     vectors = np.load(folder / "vectors.npy", allow_pickle=False)
     neighbors = load_neighbors(folder / "neighbors.npz")
     warm(vectors)
@@ -93,7 +93,7 @@ def one_size(name: str, n: int) -> dict[str, Any]:
 
 
 def exponent(rows: list[dict[str, Any]]) -> float:
-    """The slope of log time over log n, by least squares."""
+    """Return the slope of log time over log n, by least squares."""
     n, taken = (np.log([row[key] for row in rows]) for key in ("n", "seconds"))
     return float(np.polyfit(n, taken, 1)[0])
 
@@ -129,7 +129,7 @@ def main() -> None:
             "dimensions": DIMENSIONS,
             "k": 20,
             "repeats": REPEATS,
-            "samples a Gaussian": SAMPLES_A_GAUSSIAN,
+            "samples per Gaussian": SAMPLES_PER_GAUSSIAN,
         },
         {"exponents": exponents, "curves": curves},
     )

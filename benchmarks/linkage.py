@@ -1,4 +1,4 @@
-"""Everything after the neighbours, MNIST-full to ten clusters: against scikit-learn's Ward."""
+"""Linkage: everything after the neighbours on MNIST-full, against scikit-learn's Ward."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ WARD_DIMENSIONS = 64
 
 
 def after_neighbors(vectors: np.ndarray, neighbors: Neighbors) -> np.ndarray:
-    """From the neighbours to labels: W, first clusters, all merges, the tree, the cut."""
-    first = nearest_neighbor_components(neighbors)
-    merges, affinities = merge_clusters(affinity_graph(neighbors), first)
-    joins = int(first.max()) - len(merges)
-    tree: MergeTree = grow_tree(vectors, neighbors, first, merges, affinities, joins)
+    """Return labels from neighbours: W, initial clusters, all merges, the tree, the cut."""
+    initial = nearest_neighbor_components(neighbors)
+    merges, affinities = merge_clusters(affinity_graph(neighbors), initial)
+    joins = int(initial.max()) - len(merges)
+    tree: MergeTree = grow_tree(vectors, neighbors, initial, merges, affinities, joins)
     return tree.cut(N_CLUSTERS, default_min_cluster_size(len(vectors), N_CLUSTERS))
 
 
@@ -55,13 +55,13 @@ def ward(vectors: np.ndarray, neighbors: Neighbors) -> np.ndarray:
 
 
 def warm(vectors: np.ndarray) -> float:
-    """Compile the kernels, or read them from the cache; gives the seconds that took."""
+    """Compile the kernels, or load them from the cache; return the seconds that takes."""
     few = np.ascontiguousarray(vectors[:500])
     return seconds(lambda: after_neighbors(few, nearest_neighbors(few, 20)))[0]
 
 
 def measure(path: Path) -> None:
-    """In a process of its own: time and memory of one run on stored neighbours."""
+    """Print time and memory of clustering with stored neighbours, in this process."""
     vectors = mnist_vectors()
     neighbors = load_neighbors(path)
     compiling = warm(vectors)

@@ -1,4 +1,4 @@
-"""Memory of joint learning on MNIST-full."""
+"""Memory: the peak of joint learning on MNIST-full."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ import sys
 import torch
 
 from benchmarks.common import Memory, in_fresh_process, write
-from jule.backward import embed
 from jule.images import load_dataset
-from jule.joint import finish, first_network, joint_learning, preset
+from jule.joint import finish, init_network, joint_learning, preset
 
 
 def measure() -> dict[str, float]:
-    """Peak memory of the whole process over a round and RC, trained on a tenth of an epoch.
+    """Return the peak memory of this process over one round and RC.
 
-    How long a period trains makes no difference to the memory of a batch.
+    It trains for a tenth of an epoch, because longer training needs no more memory.
     """
     memory = Memory()
     data = load_dataset("mnist")
-    config = preset("default", n_clusters=10, rounds=1, epochs=0.1, least_images=0)
-    embedder = first_network(data.images, config)
+    config = preset("default", n_clusters=10, rounds=1, epochs=0.1, min_images=0)
+    embedder = init_network(data.images, config)
     *_, state = joint_learning(data.images, embedder, config)
-    finish(embed(embedder, data.images), state, config)
+    finish(state, config)
     return {"MiB in all": memory.before + memory.peak()}
 
 

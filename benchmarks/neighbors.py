@@ -1,4 +1,4 @@
-"""Exact neighbours of MNIST-full raw: against faiss, and against the bare matrix products."""
+"""Exact neighbours of MNIST-full: against faiss, and against the matrix products alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLOCK = 4096  # the fastest of those tried
 
 
 def bare_products(vectors: np.ndarray, half: bool) -> None:
-    """Multiply all blocks of samples with all others, or each pair of blocks once."""
+    """Multiply every block of samples by every other one, or each pair of blocks once."""
     products = np.empty((BLOCK, BLOCK), np.float32)
     starts = range(0, len(vectors), BLOCK)
     for i in starts:
@@ -32,7 +32,7 @@ def faiss_flat(vectors: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     vectors = mnist_vectors()
-    nearest_neighbors(vectors[:3000], K)  # compiled, or read from the cache, before the clock runs
+    nearest_neighbors(vectors[:3000], K)  # compiles before the clock runs
     ours, found = seconds(lambda: nearest_neighbors(vectors, K))
     half, _ = seconds(lambda: bare_products(vectors, half=True))
     full, _ = seconds(lambda: bare_products(vectors, half=False))

@@ -1,4 +1,4 @@
-"""Reading pictures: decoding on all cores, the cache, and memory for many files."""
+"""Reading images: decoding on all cores, the cache, and memory for many files."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from benchmarks.common import Memory, in_fresh_process, seconds, write
-from jule.images import ImageSource, Look, load_dataset, open_source, read_images
-from jule.images.pipeline import cores
+from jule.images import ImageSource, ImageSpec, load_dataset, open_source, read_images
+from jule.images.decoding.pipeline import count_cores, decode_batches
 
 JPEGS = 20_000
 SIDE = 256
 SMALL = 200_000
 SMALL_SIDE = 32
-LOOK = Look(64, 64, 3)
+SPEC = ImageSpec(64, 64, 3)
 TURNS = 8
-COUNTED = 8_000  # pictures of a turn
+COUNTED = 8_000  # images per turn
 RATIOS = {
     "all cores / one core": ("jule, all cores", "jule, one core"),
     "one core / plain loop": ("jule, one core", "plain Pillow loop, one core"),
@@ -36,7 +36,7 @@ RATIOS = {
 
 
 def write_jpegs(folder: Path, images: NDArray[np.uint8], count: int, side: int) -> None:
-    """Write the objects of COIL-100, each a few times: as it is, mirrored, turned."""
+    """Write the objects of COIL-100 several times each: as they are, mirrored, rotated."""
     turns = [None, Image.Transpose.FLIP_LEFT_RIGHT, Image.Transpose.ROTATE_180]
 
     def save(number: int) -> None:
@@ -54,8 +54,8 @@ def write_jpegs(folder: Path, images: NDArray[np.uint8], count: int, side: int) 
 
 
 def plain_loop(paths: list[Path]) -> None:
-    """Decode as anybody would who knows Pillow's draft."""
-    size = (LOOK.width, LOOK.height)
+    """Decode with Pillow in a plain loop, using its draft mode."""
+    size = (SPEC.width, SPEC.height)
     for path in paths:
         with Image.open(path) as image:
             image.draft("RGB", size)
@@ -63,7 +63,7 @@ def plain_loop(paths: list[Path]) -> None:
 
 
 def decoding(folder: Path) -> dict[str, float]:
-    """Pictures a second and their ratios: plain loops and jule, in turns; means over the turns."""
+    """Return images per second of plain loops and of jule, and ratios: means over the turns."""
     source = open_source(folder)
     source.names = source.names[:COUNTED]
     paths = [folder / name for name in source.names]
@@ -71,7 +71,7 @@ def decoding(folder: Path) -> dict[str, float]:
         "plain Pillow loop, one core": lambda: len(paths) / seconds(lambda: plain_loop(paths))[0],
         "plain Pillow loop on every core": lambda: plain_on_every_core(folder),
         "jule, one core": lambda: decoding_rate(source, 1),
-        "jule, all cores": lambda: decoding_rate(source, cores()),
+        "jule, all cores": lambda: decoding_rate(source, count_cores()),
     }
     turns = [{name: rate() for name, rate in ways.items()} for _ in range(TURNS)]
     found = {name: float(np.mean([turn[name] for turn in turns])) for name in ways}
@@ -82,46 +82,50 @@ def decoding(folder: Path) -> dict[str, float]:
 
 
 def plain_on_every_core(folder: Path) -> float:
-    """Pictures a second of one plain loop a core, all at once, once they are up."""
+    """Return images per second of one plain loop per core, all at the same time."""
     command = [sys.executable, "-m", "benchmarks.pictures", "plain", str(folder)]
     loops = [
-        subprocess.Popen([*command, str(part)], stdout=subprocess.PIPE) for part in range(cores())
+        subprocess.Popen([*command, str(part)], stdout=subprocess.PIPE)
+        for part in range(count_cores())
     ]
     return sum(float(json.loads(loop.communicate()[0])["pictures/s"]) for loop in loops)
 
 
 def plain_part(folder: str, part: str) -> dict[str, float]:
-    """Run the plain loop over every n-th picture, for n cores."""
+    """Run the plain loop over every n-th image, for n cores."""
     names = open_source(folder).names[:COUNTED]
-    paths = [Path(folder) / name for name in names[int(part) :: cores()]]
+    paths = [Path(folder) / name for name in names[int(part) :: count_cores()]]
     return {"pictures/s": len(paths) / seconds(lambda: plain_loop(paths))[0]}
 
 
 def decoding_rate(source: ImageSource, workers: int) -> float:
-    """Pictures a second once the workers are up: from the first batch to the last."""
-    batches = source.batches(LOOK, workers=workers)
-    first = len(next(batches).numbers)
+    """Return images per second from the first batch to the last, when the workers have started."""
+    batches = decode_batches(source, SPEC, workers=workers)
+    first = len(next(batches).indices)
     taken, _ = seconds(lambda: [None for _ in batches])
     return (len(source) - first) / taken
 
 
 def measure(what: str, folder: str, cache: str) -> dict[str, float]:
-    """Read all pictures in a process of its own."""
+    """Return time and memory of reading all images in this process."""
     memory = Memory()
-    taken, data = seconds(lambda: read_images(folder, LOOK if what != "small" else None,
+    taken, data = seconds(lambda: read_images(folder, SPEC if what != "small" else None,
                                               cache=Path(cache)))  # fmt: skip
     found = {"seconds": taken, "pictures": float(len(data))}
     if what == "small":
-        # Linux counts a worker's first moments, when it still was a copy of this process: at most.
+        # An upper bound: Linux counts a worker from when it still was a copy of this process.
         worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         own = memory.before + memory.peak()
-        return found | {"MiB, own": own, "MiB, workers included, at most": own + cores() * worker}
+        return found | {
+            "MiB, own": own,
+            "MiB, workers included, at most": own + count_cores() * worker,
+        }
     copying = min(seconds(lambda: np.array(data.samples))[0] for _ in range(3))
     return found | {"MB/s": data.samples.nbytes / 1e6 / copying}
 
 
 def disk_rate(cache: Path) -> float:
-    """MB/s of reading the same file in blocks."""
+    """Return the MB/s of reading the cache's largest file in blocks."""
     file = max(cache.rglob("pixels.bin"), key=lambda path: path.stat().st_size)
     block = bytearray(2**22)
 
@@ -154,7 +158,7 @@ def main() -> None:
         write_jpegs(many, images, SMALL, SMALL_SIDE)
         measured["small"] = in_fresh_process("benchmarks.pictures", "small", str(many), str(cache))
     settings = {
-        "JPEGs": JPEGS, "pixels": f"{SIDE} x {SIDE}", "look": str(LOOK), "cores": cores(),
+        "JPEGs": JPEGS, "pixels": f"{SIDE} x {SIDE}", "spec": str(SPEC), "cores": count_cores(),
         "small": SMALL, "small pixels": f"{SMALL_SIDE} x {SMALL_SIDE}",
     }  # fmt: skip
     write("pictures", "python -m benchmarks.pictures", settings, measured)

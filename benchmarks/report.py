@@ -1,4 +1,4 @@
-"""The page of a run: how long it takes to make, how large it is, how fast it answers."""
+"""The page of a run: time to make it, its size, and how fast it responds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from benchmarks.common import in_fresh_process, seconds, write
 from jule.forward import MergeTree, prepare
 from jule.images import fingerprint, load_dataset
-from jule.joint import Config, finish, first_network
+from jule.joint import Config, finish, init_network
 from jule.joint.state import State
-from jule.runs import Finished, Run, create_run, write_results
-from jule.snapshots import principal_components
+from jule.runs.folder import RunFolder, create_run
+from jule.runs.results import new_results, write_results
+from jule.runs.snapshots import principal_components
 
 SETS = ("mnist-test", "mnist")  # 10,000 and 70,000 images
 CUTS = (2, 5, 9, 11, 12, 20, 30, 50, 100, 200, 300, 7)
-LOOKING = 2000  # ms: nobody moves the slider before having looked at the page
+LOOKING = 2000  # ms, as a user looks at the page before moving the slider
 MOVE = """
 async (ks) => {
   const taken = [];
@@ -38,21 +39,22 @@ async (ks) => {
 """
 
 
-def make_run(name: str, folder: Path) -> Run:
-    """Make a finished run without training: the page asks for results, however good they are.
+def make_run(name: str, folder: Path) -> RunFolder:
+    """Write a finished run without training, which the page does not need.
 
     The embedding is the first 160 principal components of the pixels, as wide as a network's.
     """
     data = load_dataset(name)
     config = Config(n_clusters=10)
     embedding = _embedding(data.images)
-    result = finish(embedding, State(labels=_any_labels(len(data))), config)
+    result = finish(State(labels=_any_labels(len(data))), config, embedding=embedding)
     source = folder / "images.npz"
     np.savez(source, images=data.images)
     run = create_run(folder / "run", config, fingerprint(data.images), source=str(source))
     names = [f"{name}/{number:05d}.png" for number in range(len(data))]
-    embedder = first_network(data.images, config)
-    write_results(run, Finished(config, names, result, (), embedder), data.labels)
+    embedder = init_network(data.images, config)
+    results = new_results(config, result, (), names=names, true_labels=data.labels)
+    write_results(run, results, embedder)
     return run
 
 
@@ -69,8 +71,8 @@ def _any_labels(n: int) -> NDArray[np.int32]:
 
 
 def measure(folder: str) -> dict[str, float]:
-    """Time `jule report` in this process, imports and all but the interpreter's start left out."""
-    run = Run(Path(folder))
+    """Time `jule report` in this process, including its imports."""
+    run = RunFolder(Path(folder))
 
     def page() -> Path:
         from jule.report import Report
@@ -85,7 +87,7 @@ def measure(folder: str) -> dict[str, float]:
 
 
 def measure_in_browser(page: Path) -> dict[str, float]:
-    """Open the page and move the slider, each move up to the next drawn frame."""
+    """Open the page and move the slider, timing each move up to the next drawn frame."""
     from playwright.sync_api import sync_playwright
 
     found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))))

@@ -1,6 +1,6 @@
-"""A training step of the paper's networks against the plain eager loop.
+"""Training: a step of the paper's networks against a plain eager loop.
 
-Every variant runs in processes of its own, in turn, because they differ in how memory is allocated.
+Each variant runs in processes of its own, in turn, because they allocate memory differently.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from torch.nn import functional as F
 
 from benchmarks.common import in_fresh_process, seconds, write
 from jule.backward import Training, build_embedder, train, weighted_triplet_loss
-from jule.backward.networks import CHANNELS, KERNEL, OUTPUTS, layer_plan
+from jule.backward.plan import CHANNELS, KERNEL, OUTPUTS, layer_plan
 
 SIZES = {"MNIST, 28 x 28": (28, 60), "COIL, 128 x 128": (128, 6)}  # side, steps measured
-WARM = 2  # steps before: memory is touched for the first time, once in a period of 240 or more
+WARM = 2  # steps before that, which touch their memory for the first time
 BATCH = 100
 TURNS = 2
 
@@ -33,7 +33,7 @@ def images_of(side: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plain_network(side: int) -> nn.Module:
-    """The same network as anybody would write it: NCHW, a bias everywhere."""
+    """Return the same network in the usual form: NCHW, with biases."""
     layers: list[nn.Module] = []
     channels = 1
     for pooled in layer_plan(side, side):
@@ -45,7 +45,7 @@ def plain_network(side: int) -> nn.Module:
 
 
 def plain_loop(side: int) -> Callable[[int, Tick], None]:
-    """The eager loop with the same loss, batches of float32 images ready in memory."""
+    """Return an eager loop with the same loss, on float32 images that are in memory."""
     images, labels = images_of(side)
     x = torch.from_numpy(images[:BATCH].astype(np.float32) / 255)[:, None]
     y = torch.from_numpy(labels[:BATCH])
@@ -66,9 +66,9 @@ def plain_loop(side: int) -> Callable[[int, Tick], None]:
 
 
 def jule_loop(side: int) -> Callable[[int, Tick], None]:
-    """jule's own training, from uint8 images: batches dealt, scaled and warped."""
+    """Return jule's own training, from uint8 images, with sampling, scaling and warping."""
     images, labels = images_of(side)
-    embedder = build_embedder(images, level=True)
+    embedder = build_embedder(images, normalize=True)
     settings = Training(negatives="nearest", warp=1.0)
 
     def steps(count: int, tick: Tick) -> None:
@@ -77,27 +77,27 @@ def jule_loop(side: int) -> Callable[[int, Tick], None]:
     return steps
 
 
-def flops_an_image(side: int) -> float:
-    """Count multiplications and additions of a step: forward, and twice that backward."""
+def flops_per_image(side: int) -> float:
+    """Count the multiplications and additions of a step: forward, and twice that backward."""
     total, channels = 0.0, 1
     for number, pooled in enumerate(layer_plan(side, side)):
         side -= KERNEL - 1
         products = 2.0 * side * side * CHANNELS * channels * KERNEL**2
-        total += products * (2 if number == 0 else 3)  # nobody asks for the pixels' gradient
+        total += products * (2 if number == 0 else 3)  # the pixels need no gradient
         side = -(-side // 2) if pooled else side
         channels = CHANNELS
     return total + 3 * 2.0 * side * side * CHANNELS * OUTPUTS
 
 
 def product_rate() -> float:
-    """Measure the machine: GFLOP/s of a large float32 matrix product."""
+    """Return the GFLOP/s of a large float32 matrix product."""
     a = torch.rand(2048, 2048)
     torch.matmul(a, a)
     return max(2 * 2048**3 / seconds(lambda: torch.matmul(a, a))[0] / 1e9 for _ in range(5))
 
 
 def measure_loop(which: str, side: int, steps: int) -> dict[str, float]:
-    """Images a second by the median step."""
+    """Return the images per second of the median step."""
     loop = plain_loop(side) if which == "plain" else jule_loop(side)
     times: list[float] = []
     loop(WARM + steps, lambda _: times.append(time.perf_counter()))
@@ -119,7 +119,7 @@ def main() -> None:
             which: max(turn[which]["images/s"] for turn in turns) for which in ("plain", "jule")
         }
         rate = max(turn[which]["GFLOP/s of products"] for turn in turns for which in turn)
-        done = best["jule"] * flops_an_image(side) / 1e9
+        done = best["jule"] * flops_per_image(side) / 1e9
         found[name] = {
             "plain images/s": best["plain"],
             "jule images/s": best["jule"],

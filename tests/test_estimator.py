@@ -14,7 +14,7 @@ from jule import JULE
 from jule.evaluation import nmi
 from jule.images import load_dataset
 
-QUICK = {"least_images": 800, "epochs": 1.0, "n_periods": 2}
+QUICK = {"min_images": 800, "epochs": 1.0, "n_periods": 2}
 
 
 def model(k=5, **options):
@@ -33,7 +33,7 @@ def fitted(digits):
     return model().fit(digits[0][:300], digits[1][:300])
 
 
-@parametrize_with_checks([JULE(3, rounds=1, settings={**QUICK, "least_images": 300})])
+@parametrize_with_checks([JULE(3, rounds=1, settings={**QUICK, "min_images": 300})])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 

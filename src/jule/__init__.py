@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jule.estimator import JULE
     from jule.forward import MergeTree, agglomerate
     from jule.images import load_dataset, open_source, read_images
+    from jule.run import Run
 
 __version__ = "0.1.0"
 
@@ -29,6 +30,7 @@ __all__ = [
     "JULE",
     "GraphDegreeLinkage",
     "MergeTree",
+    "Run",
     "agglomerate",
     "backward",
     "evaluation",
@@ -43,6 +45,7 @@ _HOMES = {
     "JULE": "jule.estimator",
     "GraphDegreeLinkage": "jule.baselines",
     "MergeTree": "jule.forward",
+    "Run": "jule.run",
     "agglomerate": "jule.forward",
     "load_dataset": "jule.images",
     "open_source": "jule.images",

@@ -1,11 +1,13 @@
-"""JULE for scikit-learn: a thin face over `jule.joint`."""
+"""JULE as a scikit-learn estimator: a thin face over `jule.joint`."""
 
 from __future__ import annotations
 
 import copy
 import os
+import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -21,24 +23,16 @@ from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device
 from jule.forward import MergeTree
 from jule.images import check_labels, fingerprint
-from jule.images.arrays import refuse_other_sizes
-from jule.joint import (
-    Choice,
-    Config,
-    Period,
-    Result,
-    finish,
-    first_network,
-    joint_learning,
-    preset,
-)
-from jule.joint.clustering import cut
+from jule.images.sources.arrays import check_layout, check_same_shape
+from jule.joint import Choice, Config, Period, Result, finish, init_network, joint_learning, preset
 from jule.joint.config import Preset
-from jule.joint.finish import cluster_shares
-from jule.joint.stages import Progress
-from jule.runs import Finished, Run, create_run, read_results, write_results
+from jule.joint.result import cluster_shares, recut
+from jule.progress import Progress, progress_bars
+from jule.report import Report
+from jule.runs.folder import RunFolder, create_run
+from jule.runs.results import RunResults, new_results, read_network, read_results, write_results
 
-PIXELS = (np.float32, np.float64, np.uint8)  # what stays as it is; other numbers become the first
+PIXELS = (np.float32, np.float64, np.uint8)  # kept as they are; other numbers become float32
 
 
 class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -47,58 +41,62 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters
-        K, 2 or more; None lets the merge tree suggest it (see `choice_`).
+        The number of clusters K; None lets the merge tree suggest it (see `choice_`).
     preset
         ``"default"``, or ``"paper"`` to train as the authors did.
     rounds, augment, eta, epochs, preparation
         The settings that are changed most often; None leaves them to the preset. See
-        `jule.joint.Config` for what they mean and for the reasons of the defaults.
+        `jule.joint.Config` for their meaning and the reasons of the defaults.
     settings
         Any other fields of `jule.joint.Config`, by name.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
         it is trained. None builds the paper's network for the image size, or an MLP for vectors.
     device
-        ``"auto"``, ``"cpu"``, ``"cuda"``, ``"mps"``.
+        ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     random_state
-        The seed. Runs with the same seed give the same labels on one machine with one number of
-        threads; other processors, thread numbers or versions of torch round differently.
+        Random seed. The same seed gives the same labels on one machine with the same number of
+        threads; other processors, thread counts or versions of torch round differently.
+    verbose
+        Show progress bars.
     progress
         Called with the name of a stage and the share of it that is done.
 
     Attributes
     ----------
     labels_
-        (n,) the robust choice of the next two: the one with the larger modularity in the graph of
-        the final representation.
+        (n,) `labels_sf_` or `labels_rc_`, whichever has the larger modularity in the graph of the
+        final representation.
     labels_sf_
-        SF, the clusters when the recurrent process ends.
+        SF: the clusters when the recurrent process ends.
     labels_rc_
-        RC, the final representation clustered anew.
+        RC: the final representation clustered again.
     confidence_
         (n,) the share of a sample's affinity that stays in its cluster.
     embedding_
         (n, 160) unit vectors.
     tree_
-        The `MergeTree` of the final representation.
+        The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
-        The trained network, `jule.backward.Embedder`.
+        The trained network, a `jule.backward.Embedder`.
     history_
         One `Period` after another: clusters, loss, affinities, seconds.
     choice_
-        The suggested number of clusters and how sure it is; None where K was given.
+        The suggested number of clusters and its score; None where K was given.
     n_clusters_
-        How many clusters `labels_` has.
+        The number of clusters in `labels_`.
     result_
-        All of the above that is not the network, as one `jule.joint.Result`.
+        All of the above except the network, as one `jule.joint.Result`.
 
     Examples
     --------
     >>> import jule
     >>> digits = jule.load_dataset("digits").images[:300]
-    >>> model = jule.JULE(n_clusters=10, rounds=1, settings={"least_images": 500}).fit(digits)
-    >>> model.predict(digits[:5]).shape, model.recut(7).max().item()
-    ((5,), 6)
+    >>> model = jule.JULE(n_clusters=10, rounds=1, settings={"min_images": 500}).fit(digits)
+    >>> model.predict(digits[:5]).shape, model.transform(digits[:5]).shape
+    ((5,), (5, 160))
+    >>> model.recut(7).max().item()
+    6
     """
 
     labels_: NDArray[np.int32]
@@ -127,6 +125,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         network: nn.Module | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
         progress: Progress | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -140,37 +139,54 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.network = network
         self.device = device
         self.random_state = random_state
+        self.verbose = verbose
         self.progress = progress
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []  # the representation is float32, always
+        tags.transformer_tags.preserves_dtype = []  # the representation is always float32
         tags.input_tags.three_d_array = True
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> JULE:
-        """Cluster the samples and train the network; `y` only adds NMI and AC to `history_`.
+        """Cluster samples and train the network on them.
 
-        Examples
-        --------
-        >>> JULE(n_clusters=10).fit(images)  # doctest: +SKIP
+        Parameters
+        ----------
+        X
+            Images (n, height, width) or (n, height, width, channels), or vectors (n, d).
+        y
+            True classes, which only add NMI and AC to `history_`.
         """
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
         config = self._config()
         own = None if self.network is None else copy.deepcopy(self.network)
-        embedder = first_network(samples, config, own).to(best_device(self.device))
-        periods = joint_learning(samples, embedder, config, labels=labels, progress=self.progress)
-        state = deque(periods, maxlen=1).pop()
-        result = finish(embed(embedder, samples), state, config, self.progress)
-        names = [str(number) for number in range(len(samples))]
-        self._take(Finished(config, names, result, state.history, embedder))
+        started = time.perf_counter()
+        with self._progress() as show:
+            embedder = init_network(samples, config, own).to(best_device(self.device))
+            states = joint_learning(samples, embedder, config, labels=labels, progress=show)
+            state = deque(states, maxlen=1).pop()
+            result = finish(state, config, progress=show)
+        seconds = time.perf_counter() - started
+        results = new_results(config, result, state.history, seconds=seconds, true_labels=labels)
+        self._set_fitted(results, embedder)
         self._data = fingerprint(samples)
+        self._samples: NDArray | None = samples
         return self
+
+    @contextmanager
+    def _progress(self) -> Iterator[Progress | None]:
+        """Yield what reports progress: the caller's function, bars, or nothing."""
+        if self.progress is not None or not self.verbose:
+            yield self.progress
+            return
+        with progress_bars("jule") as bars:
+            yield bars
 
     def _checked(self, X: ArrayLike, *, reset: bool) -> NDArray:
         if isinstance(X, list):
-            refuse_other_sizes(X)
+            check_same_shape(X)
         samples: NDArray = validate_data(
             self,
             X,
@@ -179,12 +195,13 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             allow_nd=True,
             ensure_min_samples=2 if reset else 1,
         )
+        check_layout(samples.shape)
         if reset:
             self.sample_shape_ = samples.shape[1:]
         elif samples.shape[1:] != self.sample_shape_:
             raise ValueError(
-                f"this model was fitted on samples of shape {self.sample_shape_}, "
-                f"got {samples.shape[1:]}"
+                f"X has samples of shape {samples.shape[1:]}, but JULE was fitted on samples of "
+                f"shape {self.sample_shape_}: resize them first"
             )
         return samples
 
@@ -202,77 +219,73 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _take(self, finished: Finished) -> None:
-        self.result_ = result = finished.result
-        self.labels_, self.labels_sf_, self.labels_rc_ = (
-            result.labels,
-            result.labels_sf,
-            result.labels_rc,
-        )
+    def _set_fitted(self, results: RunResults, embedder: Embedder) -> None:
+        self.result_ = result = results.result
+        self.labels_ = result.labels
+        self.labels_sf_ = result.labels_sf
+        self.labels_rc_ = result.labels_rc
         self.confidence_ = result.confidence
         self.embedding_ = result.embedding
         self.tree_ = result.tree
-        self.network_ = finished.embedder
-        self.history_ = finished.history
+        self.network_ = embedder
+        self.history_ = results.history
         self.choice_ = result.choice
-        self.n_clusters_ = int(result.labels.max()) + 1
-        self._finished = finished
+        self.n_clusters_ = result.n_clusters
+        self._results = results
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Embed samples, new ones too: (m, 160) unit vectors.
-
-        Examples
-        --------
-        >>> model.transform(more_images)  # doctest: +SKIP
-        """
+        """Embed samples with the trained network, (m, 160) unit vectors."""
         check_is_fitted(self)
         return embed(self.network_, self._checked(X, reset=False))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Give the share of affinity that each cluster has around a sample, (m, n_clusters_).
-
-        Examples
-        --------
-        >>> model.predict_proba(more_images).sum(axis=1)  # doctest: +SKIP
-        """
-        finished = self._fitted()
-        return cluster_shares(finished.result, finished.config, self.transform(X))
+        """Return the share of affinity that each cluster has around a sample, (m, n_clusters_)."""
+        check_is_fitted(self)
+        return cluster_shares(self.result_, self._results.config, self.transform(X))
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Give the cluster with the most affinity around each sample.
-
-        Examples
-        --------
-        >>> model.predict(more_images)  # doctest: +SKIP
-        """
+        """Return the cluster with the most affinity around each sample."""
         labels: NDArray[np.int32] = self.predict_proba(X).argmax(axis=1).astype(np.int32)
         return labels
 
     def recut(self, k: int) -> NDArray[np.int32]:
-        """Give the labels for another number of clusters, from the tree, without training.
-
-        Examples
-        --------
-        >>> model.recut(7)  # doctest: +SKIP
-        """
-        finished = self._fitted()
-        return cut(finished.result.tree, k, finished.config)
-
-    def _fitted(self) -> Finished:
+        """Return labels for a different number of clusters, without training."""
         check_is_fitted(self)
-        finished: Finished = self._finished
-        return finished
+        return recut(self.result_, k, self._results.config)
+
+    def report(self, images: NDArray | None = None, **options: Any) -> Report:
+        """Make the page of the fitted model; a notebook displays it.
+
+        Parameters
+        ----------
+        images
+            The images it was fitted on; needed only for a model that was loaded.
+        **options
+            Passed on to `jule.report.Report.of_results`.
+        """
+        check_is_fitted(self)
+        shown = self._samples if images is None else images
+        return Report.of_results(self._results, shown, **options)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted model as a run folder, the same that `jule cluster` leaves.
+        """Write the fitted model as a run folder, like `jule cluster`.
 
-        Examples
-        --------
-        >>> model.save("digits-run")  # doctest: +SKIP
+        Parameters
+        ----------
+        folder
+            Must be new or empty.
+        overwrite
+            Replace a run that is already there.
         """
-        finished = self._fitted()
-        run = create_run(Path(folder), finished.config, self._data, overwrite=overwrite)
-        write_results(run, finished)
+        check_is_fitted(self)
+        path = Path(folder)
+        if not overwrite and path.is_dir() and any(path.iterdir()):
+            raise FileExistsError(
+                f"{path} exists and is not empty: choose another folder, or save with "
+                "overwrite=True to replace a run"
+            )
+        run = create_run(path, self._results.config, self._data, overwrite=overwrite)
+        write_results(run, self._results, self.network_)
 
     @classmethod
     def load(
@@ -282,18 +295,20 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         network: nn.Module | None = None,
         device: str = "auto",
     ) -> JULE:
-        """Read a model that `save` or `jule cluster` wrote.
+        """Load a model that `save` or `jule cluster` wrote.
 
-        `network` is an instance of the user's own module, where the model was fitted with one.
-
-        Examples
-        --------
-        >>> JULE.load("digits-run").predict(more_images)  # doctest: +SKIP
+        Parameters
+        ----------
+        folder
+            The run folder.
+        network
+            An instance of your own module, if the model was fitted with one.
+        device
+            ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
         """
-        run = Run(Path(folder))
-        finished = read_results(run, network, device)
-        config = finished.config
-        settings = config.to_json()
+        run = RunFolder(folder)
+        results = read_results(run)
+        settings = results.config.to_json()
         model = cls(
             settings.pop("n_clusters"),
             random_state=settings.pop("seed"),
@@ -301,8 +316,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             network=network,
             device=device,
         )
-        model._data = run.about()["data"]
-        model.sample_shape_ = tuple(model._data["shape"][1:])
+        model._data, model._samples = run.about()["data"], None
+        model.sample_shape_ = run.sample_shape()
         model.n_features_in_ = model.sample_shape_[0]
-        model._take(finished)
+        model._set_fitted(results, read_network(run, network, device))
         return model

@@ -32,7 +32,7 @@ batch_sizes = st.integers(1, 30)
 
 
 @given(**any_clusters, batch_size=batch_sizes)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_every_sample_comes_once_an_epoch(labels, per_cluster, seed, batch_size):
     deal = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
     for _ in range(3):
@@ -40,7 +40,7 @@ def test_every_sample_comes_once_an_epoch(labels, per_cluster, seed, batch_size)
 
 
 @given(**any_clusters)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_groups_are_of_one_cluster_and_of_the_right_size(labels, per_cluster, seed):
     # The smallest batches hold one group each.
     deal = cluster_batches(labels, 1, per_cluster, np.random.default_rng(seed))
@@ -58,7 +58,7 @@ def test_groups_are_of_one_cluster_and_of_the_right_size(labels, per_cluster, se
 
 
 @given(**any_clusters, batch_size=batch_sizes)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_nobody_is_alone_who_has_company(labels, per_cluster, seed, batch_size):
     deal = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
     in_all = np.bincount(labels)
@@ -68,7 +68,7 @@ def test_nobody_is_alone_who_has_company(labels, per_cluster, seed, batch_size):
 
 
 @given(**any_clusters, batch_size=batch_sizes)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_batches_are_full_but_for_the_last(labels, per_cluster, seed, batch_size):
     deal = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
     sizes = [len(batch) for batch in deal_epoch(deal, len(labels))]
@@ -106,7 +106,7 @@ def test_the_seed_decides(dtype):
 
 
 @given(n=st.integers(1, 60), batch_size=batch_sizes, seed=st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_random_batches_deal_everybody_once_an_epoch(n, batch_size, seed):
     deal = random_batches(n, batch_size, np.random.default_rng(seed))
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What stands around a network: scaling, taps, description, numbers out and in again."""
+"""The embedder: scaling, taps, description, reading and setting weights."""
 
 import json
 import tracemalloc
@@ -14,9 +14,9 @@ from jule.backward.embedder import (
     best_device,
     channel_moments,
     describe,
+    get_weights,
     rebuild,
-    restore,
-    state_of,
+    set_weights,
     tap_names,
 )
 
@@ -135,6 +135,18 @@ def test_devices():
     assert best_device().type in ("cpu", "cuda", "mps")
 
 
+def test_normalized_images_have_root_mean_square_one():
+    images = random_images(5, 8, 8)
+    images[2] = 0  # a black image stays black
+    embedder = Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1), normalize=True)
+    scaled = embedder.scaled(as_images(images))
+    rms = scaled.square().mean(dim=(1, 2, 3)).sqrt()
+    torch.testing.assert_close(rms, torch.tensor([1.0, 1.0, 0.0, 1.0, 1.0]))
+    mean, std = channel_moments(images, normalize=True)
+    np.testing.assert_allclose(mean, scaled.mean(), rtol=1e-5)
+    np.testing.assert_allclose(std, scaled.std(correction=0), rtol=1e-5)
+
+
 # Taps
 
 
@@ -167,7 +179,7 @@ def test_tap_names():
 @pytest.mark.parametrize("name", ["top-3", "top-0", "bottom", ""])
 def test_unknown_taps_are_refused(name):
     embedder = build_embedder(random_images(4, 28, 28))
-    with pytest.raises(ValueError, match=f"no layer '{name}': choose one of top, top-1, top-2"):
+    with pytest.raises(ValueError, match=f"unknown layer '{name}': choose one of top, top-1"):
         embedder.tap(torch.zeros(2, 1, 28, 28), name)
 
 
@@ -175,7 +187,7 @@ def test_own_networks_have_only_the_top():
     embedder = build_embedder(random_images(4, 8, 8), body=own_network())
     x = torch.rand(2, 1, 8, 8)
     assert torch.equal(embedder.tap(x, "top"), embedder(x))
-    with pytest.raises(ValueError, match="'top' always works"):
+    with pytest.raises(ValueError, match="use 'top' with your own"):
         embedder.tap(x, "top-1")
 
 
@@ -188,15 +200,15 @@ def test_numbers_go_out_and_in_again(shape):
     embedder = build_embedder(samples, seed=1)
     embedder.train()(as_images(samples))
     other = build_embedder(random_images(*shape, seed=9), seed=2)
-    restore(other, state_of(embedder))
+    set_weights(other, get_weights(embedder))
     np.testing.assert_array_equal(embed(other, samples), embed(embedder, samples))
-    for name, numbers in state_of(embedder).items():
-        np.testing.assert_array_equal(state_of(other)[name], numbers)
+    for name, numbers in get_weights(embedder).items():
+        np.testing.assert_array_equal(get_weights(other)[name], numbers)
 
 
 def test_numbers_taken_out_do_not_change_with_the_network():
     embedder = build_embedder(random_images(4, 16, 16))
-    state = state_of(embedder)
+    state = get_weights(embedder)
     before = {name: numbers.copy() for name, numbers in state.items()}
     with torch.no_grad():
         for weights in embedder.state_dict().values():
@@ -208,25 +220,25 @@ def test_numbers_taken_out_do_not_change_with_the_network():
 
 @pytest.mark.parametrize("shape", [(4, 28, 28), (4, 16, 16, 3), (4, 13, 13), (4, 10)])
 def test_weights_of_another_network_are_refused(shape):
-    foreign = state_of(build_embedder(random_images(*shape)))
-    with pytest.raises(ValueError, match="belong to another network"):
-        restore(build_embedder(random_images(4, 16, 16)), foreign)
+    foreign = get_weights(build_embedder(random_images(*shape)))
+    with pytest.raises(ValueError, match="belong to a different network"):
+        set_weights(build_embedder(random_images(4, 16, 16)), foreign)
 
 
 def test_missing_weights_are_refused():
     embedder = build_embedder(random_images(4, 16, 16))
-    state = state_of(embedder)
+    state = get_weights(embedder)
     del state["body.top.bias"]
-    with pytest.raises(ValueError, match=r"(?s)belong to another network.*body\.top\.bias"):
-        restore(embedder, state)
+    with pytest.raises(ValueError, match=r"(?s)belong to a different network.*body\.top\.bias"):
+        set_weights(embedder, state)
 
 
 @pytest.mark.parametrize("shape", [(4, 28, 28), (4, 20, 30, 3), (4, 10)])
 def test_a_network_is_built_again_from_its_description(shape):
     samples = random_images(*shape)
-    embedder = build_embedder(samples, max_side=24, seed=5)
+    embedder = build_embedder(samples, max_side=24, normalize=True, seed=5)
     again = rebuild(json.loads(json.dumps(describe(embedder))))
-    restore(again, state_of(embedder))
+    set_weights(again, get_weights(embedder))
     assert again.size == embedder.size
     assert describe(again) == describe(embedder)
     np.testing.assert_array_equal(embed(again, samples), embed(embedder, samples))
@@ -256,8 +268,9 @@ def test_an_own_network_is_built_again_from_an_instance():
     images = random_images(6, 8, 8)
     embedder = build_embedder(images, body=own_network())
     about = describe(embedder)
-    with pytest.raises(ValueError, match=r"one of yours \(Sequential.*give an instance"):
+    assert about["network"] == "custom"
+    with pytest.raises(ValueError, match=r"of your own \(Sequential\): pass an instance"):
         rebuild(about)
     again = rebuild(about, own_network())
-    restore(again, state_of(embedder))
+    set_weights(again, get_weights(embedder))
     np.testing.assert_array_equal(embed(again, images), embed(embedder, images))

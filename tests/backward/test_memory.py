@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from jule.backward.memory import freed_memory_kept
+from jule.backward.memory import keep_freed_memory
 
 # A process of its own: what malloc holds depends on everything that ran before.
 PROGRAM = """
 import numpy as np
-from jule.backward.memory import freed_memory_kept
+from jule.backward.memory import keep_freed_memory
 
 def resident():
     with open("/proc/self/statm") as file:
@@ -20,7 +20,7 @@ def use(n_bytes):
     np.ones(n_bytes, np.uint8).sum()
 
 before = resident()
-with freed_memory_kept():
+with keep_freed_memory():
     use(2**28)
     inside = resident()
 after = resident()
@@ -37,5 +37,5 @@ def test_memory_is_kept_inside_and_handed_back_after():
 
 
 def test_errors_pass_through():
-    with pytest.raises(KeyError), freed_memory_kept():
+    with pytest.raises(KeyError), keep_freed_memory():
         raise KeyError

@@ -1,12 +1,12 @@
-"""The networks of the appendix from image sizes alone."""
+"""The networks of the appendix, their initial weights, and the registry."""
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from jule.backward import MLP, ConvNet, build_embedder, layer_plan
-from jule.backward.embedder import as_images, state_of
+from jule.backward import MLP, NETWORKS, ConvNet, build_embedder, build_network, layer_plan
+from jule.backward.embedder import as_images, get_weights
 
 # Of the appendix: the image size, and what follows each other; every conv has its bn and relu.
 APPENDIX = {
@@ -119,11 +119,11 @@ def test_memory_layout_does_not_matter():
         torch.testing.assert_close(net(x), net.layers(x)[-1])
 
 
-# First weights
+# Initial weights
 
 
 @pytest.mark.parametrize("shape", [(4, 28, 28), (4, 100)])
-def test_first_weights_are_small_and_biases_zero(shape):
+def test_initial_weights_are_small_and_biases_zero(shape):
     for layer in build_embedder(random_images(*shape)).modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
             error = 0.01 / layer.weight.numel() ** 0.5
@@ -136,13 +136,13 @@ def test_first_weights_are_small_and_biases_zero(shape):
 
 
 @pytest.mark.parametrize("shape", [(4, 16, 16), (4, 10)])
-def test_the_seed_decides_the_first_weights(shape):
+def test_the_seed_decides_the_initial_weights(shape):
     samples = random_images(*shape)
     torch.manual_seed(1)
-    one = state_of(build_embedder(samples, seed=3))
+    one = get_weights(build_embedder(samples, seed=3))
     torch.manual_seed(2)
-    two = state_of(build_embedder(samples, seed=3))
-    other = state_of(build_embedder(samples, seed=4))
+    two = get_weights(build_embedder(samples, seed=3))
+    other = get_weights(build_embedder(samples, seed=4))
     for name in one:
         np.testing.assert_array_equal(one[name], two[name])
     assert not np.array_equal(one["body.top.weight"], other["body.top.weight"])
@@ -153,3 +153,35 @@ def test_building_leaves_the_global_generator_alone():
     build_embedder(random_images(4, 16, 16), seed=3)
     build_embedder(random_images(4, 10), seed=3)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+# The registry
+
+
+@pytest.mark.parametrize(
+    ("name", "input_shape", "kind"),
+    [
+        ("auto", (16, 12, 3), ConvNet),
+        ("cnn", (16, 12, 3), ConvNet),
+        ("auto", (9,), MLP),
+        ("mlp", (9,), MLP),
+    ],
+)
+def test_networks_by_name(name, input_shape, kind):
+    network = build_network(name, input_shape, outputs=7)
+    assert type(network) is kind
+    assert network.options["outputs"] == 7
+    channels_first = (input_shape[-1], *input_shape[:-1])
+    assert network.eval()(torch.zeros(2, *channels_first)).shape == (2, 7)
+
+
+def test_unknown_networks_are_rejected_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown network 'vit': choose one of auto, cnn, mlp"):
+        build_embedder(random_images(4, 10), network="vit")
+    assert list(NETWORKS) == ["cnn", "mlp"]
+
+
+@pytest.mark.parametrize(("name", "shape"), [("cnn", (4, 10)), ("mlp", (4, 8, 8))])
+def test_networks_for_another_kind_of_sample_are_rejected(name, shape):
+    with pytest.raises(ValueError, match=f"'{name}' takes (images|vectors), but a sample has"):
+        build_embedder(random_images(*shape), network=name)

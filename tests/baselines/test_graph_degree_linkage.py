@@ -28,13 +28,13 @@ def blobs(seed=0, centers=4, n=200):
 
 
 @pytest.mark.parametrize("n_near", [1, 5])
-@pytest.mark.parametrize("first", ["nearest", "kmeans"])
+@pytest.mark.parametrize("init", ["nearest", "kmeans"])
 @pytest.mark.parametrize(
     ("update", "alpha"), [("exact", 0.0), ("ratio", 0.0), ("alpha", 0.1), ("alpha", -0.2)]
 )
-def test_finds_blobs_in_every_way(n_near, first, update, alpha):
+def test_finds_blobs_in_every_way(n_near, init, update, alpha):
     samples, labels = blobs()
-    model = GraphDegreeLinkage(4, n_near=n_near, first=first, update=update, alpha=alpha)
+    model = GraphDegreeLinkage(4, n_near=n_near, init=init, update=update, alpha=alpha)
     assert ari(labels, model.fit_predict(samples)) == 1.0
 
 
@@ -55,14 +55,9 @@ def test_works_in_a_pipeline_and_clones():
 
 def test_twice_the_same():
     samples, _ = blobs(seed=3)
-    first = GraphDegreeLinkage(4, first="kmeans", random_state=5).fit(samples)
-    second = GraphDegreeLinkage(4, first="kmeans", random_state=5).fit(samples)
+    first = GraphDegreeLinkage(4, init="kmeans", random_state=5).fit(samples)
+    second = GraphDegreeLinkage(4, init="kmeans", random_state=5).fit(samples)
     np.testing.assert_array_equal(first.tree_.merges, second.tree_.merges)
-
-
-def test_approximate_neighbors():
-    samples, labels = blobs(n=600)
-    assert ari(labels, GraphDegreeLinkage(4, method="approximate").fit_predict(samples)) == 1.0
 
 
 def test_real_digits():
@@ -108,7 +103,7 @@ def test_groups_of_duplicates():
         (np.arange(30.0)[:, None], {"n_neighbors": 0}, "k must lie between 1 and"),
         (np.arange(30.0)[:, None], {"a": 0.0}, "a must be positive"),
         (np.arange(30.0)[:, None], {"preparation": "zca"}, "l2, center-l2, none"),
-        (np.arange(30.0)[:, None], {"first": "random"}, "'nearest' or 'kmeans'"),
+        (np.arange(30.0)[:, None], {"init": "random"}, "choose one of nearest, kmeans"),
         (np.arange(30.0)[:, None], {"method": "fast"}, "'exact' or 'approximate'"),
         (np.arange(30.0)[:, None], {"min_cluster_size": 0}, "min_cluster_size must be 1"),
     ],

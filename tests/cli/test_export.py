@@ -15,7 +15,7 @@ from jule.cli.export import file_of, folder_names
 from jule.images import ArraySource, fingerprint, load_dataset, read_images
 from jule.joint import Config
 from jule.runs import Run, create_run, go
-from jule.sheets import ranks_in_clusters, read_labels
+from jule.runs.tables import ranks_in_clusters, read_labels
 from tests.cli.test_cli import jule
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="makes links")

@@ -282,7 +282,7 @@ def test_a_run_killed_in_the_middle_ends_as_if_nothing_had_happened(files, tmp_p
 
 KILLED_READING = """
 import os, signal, sys
-import jule.images.cache as cache
+import jule.images.decoding.cache as cache
 whole = cache._fill
 def killed(home, source, look, workers, progress):
     def show(done, total):

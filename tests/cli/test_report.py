@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from jule.images import load_dataset
-from jule.report.source import labels_id, run_id
+from jule.report.inputs import labels_id, run_id
 from jule.runs import read_results
 from tests.cli.test_cli import jule
 from tests.report.made import run_of

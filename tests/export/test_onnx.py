@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from jule import __version__
 from jule.backward import Embedder, build_embedder
-from jule.backward.train import as_images
-from jule.export.onnx import averaging_matrix, write_onnx
+from jule.backward.embedder import resize, as_images
+from jule.export.onnx import resizing_matrix, write_onnx
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -79,15 +79,17 @@ def test_equal_to_the_network(tmp_path, case):
         np.testing.assert_allclose(found, expected[:batch], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("new", [1, 2, 5, 16, 28, 63, 64])
-@pytest.mark.parametrize("old", [1, 3, 16, 28, 45, 64, 127, 500])
-def test_averaging_is_area_interpolation(old, new):
+@pytest.mark.parametrize("new", [1, 5, 16, 63])
+@pytest.mark.parametrize("old", [1, 3, 28, 127])
+def test_resizing_matrices_do_what_resize_does(old, new):
     # In float64: torch's own sums of float32 are off by more than the matrices are.
     x = torch.rand(2, 3, old, 2 * old, generator=torch.Generator().manual_seed(0)).double()
-    expected = F.interpolate(x, (new, new + 1), mode="area")
-    rows, columns = averaging_matrix(old, new), averaging_matrix(2 * old, new + 1).T
+    size = (new, new + 1)
+    smaller = new * (new + 1) < 2 * old * old
+    rows = resizing_matrix(old, new, smaller)
+    columns = resizing_matrix(2 * old, new + 1, smaller).T
     found = rows.double() @ x @ columns.double()
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-7)
+    torch.testing.assert_close(found, resize(x, size), rtol=0, atol=1e-6)
 
 
 def test_metadata_say_what_goes_in(tmp_path):

@@ -10,7 +10,7 @@ from tests.oracles import neighbors as oracle
 
 
 @given(seed=st.integers(0, 10**6), a=st.floats(0.1, 10.0))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_equation_4(seed, a):
     found = nearest_neighbors(np.random.default_rng(seed).standard_normal((20, 3)), 4)
     graph = affinity_graph(found, a)

@@ -53,25 +53,25 @@ samples_of_all_kinds = {
 # Whole trees
 
 
-@pytest.mark.parametrize("first", ["nearest", "kmeans"])
+@pytest.mark.parametrize("init", ["nearest", "kmeans"])
 @given(**samples_of_all_kinds)
-@settings(max_examples=150, deadline=None)
-def test_the_tree_is_whole_whatever_the_samples(first, kind, seed, n, n_neighbors):
+@settings(max_examples=60, deadline=None)
+def test_the_tree_is_whole_whatever_the_samples(init, kind, seed, n, n_neighbors):
     samples = make_samples(kind, seed, n)
     assume(len(np.unique(samples, axis=0)) > 1)
     k = min(n_neighbors, n - 1)
-    tree = agglomerate(samples, n_neighbors=k, first=first)
+    tree = agglomerate(samples, n_neighbors=k, init=init)
     assert_whole(tree, n)
-    if first == "nearest":
+    if init == "nearest":
         labels = nearest_neighbor_components(nearest_neighbors(samples, k))
     else:
         labels = kmeans_clusters(samples, -(-n // 4))
-    n_first = labels.max() + 1
-    # First clusters come first, then merges by affinity, then joins of what has none.
-    assert np.isnan(tree.affinities[: n - n_first]).all()
-    assert (tree.affinities[n - n_first :] >= 0).all()
-    assert tree.n_first == n_first
-    np.testing.assert_array_equal(tree.cut(n_first), labels)
+    n_initial = labels.max() + 1
+    # Initial clusters come first, then merges by affinity, then joins of what has none.
+    assert np.isnan(tree.affinities[: n - n_initial]).all()
+    assert (tree.affinities[n - n_initial :] >= 0).all()
+    assert tree.n_initial == n_initial
+    np.testing.assert_array_equal(tree.cut(n_initial), labels)
 
 
 def test_blobs_are_found():
@@ -79,55 +79,55 @@ def test_blobs_are_found():
     np.testing.assert_array_equal(agglomerate(samples).cut(3), true)
 
 
-@pytest.mark.parametrize("first", ["nearest", "kmeans"])
+@pytest.mark.parametrize("init", ["nearest", "kmeans"])
 @pytest.mark.parametrize(
     "options", [{"n_near": 1}, {"update": "ratio"}, {"update": "alpha"}, {"lam": 0.1, "a": 2.0}]
 )
-def test_blobs_are_found_with_every_criterion(first, options):
+def test_blobs_are_found_with_every_criterion(init, options):
     samples, true = blobs()
-    np.testing.assert_array_equal(agglomerate(samples, first=first, **options).cut(3), true)
+    np.testing.assert_array_equal(agglomerate(samples, init=init, **options).cut(3), true)
 
 
 def test_two_samples():
     tree = agglomerate([[0.0], [1.0]], n_neighbors=1)
     assert tree.merges.tolist() == [[0, 1]]
-    assert tree.n_first == 1
+    assert tree.n_initial == 1
 
 
 def test_the_same_samples_give_the_same_tree():
     samples = make_samples("generic", 0, 60)
-    for first in ("nearest", "kmeans"):
-        one, two = (agglomerate(samples, n_neighbors=5, first=first, seed=3) for _ in range(2))
+    for init in ("nearest", "kmeans"):
+        one, two = (agglomerate(samples, n_neighbors=5, init=init, seed=3) for _ in range(2))
         np.testing.assert_array_equal(one.merges, two.merges)
         np.testing.assert_array_equal(one.affinities, two.affinities)
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(20, 60))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_order_of_the_samples_does_not_matter(seed, n):
-    # Without ties, and with so many neighbours that no first cluster is without affinity.
+    # Without ties, and with so many neighbours that no initial cluster is without affinity.
     samples = make_samples("generic", seed, n)
     order = np.random.default_rng(seed).permutation(n)
     tree = agglomerate(samples, n_neighbors=10)
     mixed = agglomerate(samples[order], n_neighbors=10)
-    assert mixed.n_first == tree.n_first
+    assert mixed.n_initial == tree.n_initial
     for k in range(1, n + 1):
         assert ari(tree.cut(k)[order], mixed.cut(k)) == 1.0
 
 
-# Inside the first clusters
+# Inside the initial clusters
 
 
-def test_nearest_pairs_of_a_first_cluster_come_first():
+def test_nearest_pairs_of_an_initial_cluster_come_first():
     # 10 and 10.5 are nearest, then 0 and 1, then 3 joins its nearest neighbour, 1.
     tree = agglomerate([[0.0], [1.0], [3.0], [10.0], [10.5]], n_neighbors=1)
     assert tree.merges.tolist() == [[3, 4], [0, 1], [2, 6], [5, 7]]
-    assert tree.n_first == 2
+    assert tree.n_initial == 2
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 40))
-@settings(max_examples=50, deadline=None)
-def test_first_clusters_grow_along_nearest_neighbours_by_distance(seed, n):
+@settings(max_examples=25, deadline=None)
+def test_initial_clusters_grow_along_nearest_neighbours_by_distance(seed, n):
     samples = make_samples("generic", seed, n)
     tree = agglomerate(samples, n_neighbors=2)
     distances = np.linalg.norm(samples[:, None] - samples, axis=2)
@@ -144,10 +144,10 @@ def test_first_clusters_grow_along_nearest_neighbours_by_distance(seed, n):
             assert {frozenset(np.flatnonzero(labels == c).tolist()) for c in range(k)} == {
                 frozenset(group) for group in groups.values()
             }
-    assert k == tree.n_first
+    assert k == tree.n_initial
 
 
-def test_a_first_cluster_whose_samples_are_not_neighbours_is_still_one():
+def test_an_initial_cluster_whose_samples_are_not_neighbours_is_still_one():
     # Every nearest neighbour lies in the other cluster.
     line = np.array([[0.0], [1.0], [5.0], [6.0]])
     labels = np.array([0, 1, 0, 1])
@@ -163,7 +163,7 @@ def test_a_first_cluster_whose_samples_are_not_neighbours_is_still_one():
 def test_clusters_without_affinity_are_joined_nearest_first():
     pairs = [[40.0], [41.0], [0.0], [1.0], [10.0], [11.0]]
     tree = agglomerate(pairs, n_neighbors=1)
-    assert tree.n_first == 3
+    assert tree.n_initial == 3
     assert tree.merges.tolist() == [[0, 1], [2, 3], [4, 5], [7, 8], [6, 9]]
     assert tree.affinities[3:].tolist() == [0.0, 0.0]
     assert tree.cut(2).tolist() == [0, 0, 1, 1, 1, 1]
@@ -201,8 +201,8 @@ def test_joins_go_on_from_what_was_merged():
 
 
 @given(n_clusters=st.integers(1, 60), **samples_of_all_kinds)
-@settings(max_examples=100, deadline=None)
-def test_merging_stops_at_n_clusters_or_at_the_first_clusters(
+@settings(max_examples=50, deadline=None)
+def test_merging_stops_at_n_clusters_or_at_the_initial_clusters(
     kind, seed, n, n_neighbors, n_clusters
 ):
     samples = make_samples(kind, seed, n)
@@ -211,18 +211,18 @@ def test_merging_stops_at_n_clusters_or_at_the_first_clusters(
     k = min(n_neighbors, n - 1)
     whole = agglomerate(samples, n_neighbors=k)
     tree = agglomerate(samples, n_neighbors=k, n_clusters=n_clusters)
-    assert tree.n_clusters == min(n_clusters, whole.n_first)
+    assert tree.n_clusters == min(n_clusters, whole.n_initial)
     np.testing.assert_array_equal(tree.merges, whole.merges[: len(tree.merges)])
     np.testing.assert_array_equal(tree.affinities, whole.affinities[: len(tree.merges)])
     assert tree.cut(n_clusters).max() == n_clusters - 1
 
 
 @pytest.mark.parametrize("max_merges", [0, 1, 5])
-def test_max_merges_counts_merges_of_first_clusters(max_merges):
+def test_max_merges_counts_merges_of_initial_clusters(max_merges):
     samples = make_samples("generic", 0, 60)
     whole = agglomerate(samples, n_neighbors=5)
     tree = agglomerate(samples, n_neighbors=5, max_merges=max_merges)
-    assert tree.n_clusters == whole.n_first - max_merges
+    assert tree.n_clusters == whole.n_initial - max_merges
     np.testing.assert_array_equal(tree.merges, whole.merges[: len(tree.merges)])
 
 
@@ -259,7 +259,7 @@ def test_samples_are_left_as_they_are():
 
 def test_too_many_neighbours_shrink_with_a_warning():
     samples = make_samples("generic", 0, 10)
-    with pytest.warns(UserWarning, match="n_neighbors=20.*more than 10 samples allow: using 9"):
+    with pytest.warns(UserWarning, match="n_neighbors=20.*less than n_samples=10: using 9"):
         tree = agglomerate(samples)
     np.testing.assert_array_equal(tree.merges, agglomerate(samples, n_neighbors=9).merges)
 
@@ -295,7 +295,7 @@ def test_samples_that_cannot_be_clustered(samples, message):
         ({"n_clusters": 0}, "n_clusters must be 1 or more, got 0"),
         ({"n_neighbors": 0}, "between 1 and n_samples - 1 = 29, got 0"),
         ({"max_merges": -1}, "max_merges must be 0 or more, got -1"),
-        ({"first": "random"}, "unknown first clusters 'random': choose 'nearest' or 'kmeans'"),
+        ({"init": "random"}, "unknown init 'random': choose one of nearest, kmeans"),
         ({"method": "guess"}, "unknown method 'guess': choose 'exact' or 'approximate'"),
         ({"update": "fast"}, "unknown update 'fast'"),
         ({"a": 0.0}, "a must be positive, got 0"),

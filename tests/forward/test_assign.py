@@ -54,7 +54,7 @@ def test_many_new_samples_are_cut_into_blocks(monkeypatch):
     samples, labels = random_case(0)
     new = np.random.default_rng(1).normal(size=(50, 3))
     whole = cluster_affinities(new, samples, labels, sigma2=1.0)
-    monkeypatch.setattr("jule.forward.assign.AT_ONCE", 90)
+    monkeypatch.setattr("jule.forward.assign.BLOCK_CELLS", 90)
     np.testing.assert_allclose(cluster_affinities(new, samples, labels, sigma2=1.0), whole)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jule.forward.affinity import Digraph
 from jule.forward.linkage import merge_clusters
-from jule.forward.state import CLUSTER, SAMPLE
+from jule.forward.linkage_state import CLUSTER, SAMPLE
 from tests.oracles import linkage as oracle
 
 CRITERIA = [(1, 0.0), (5, 1.0), (2, 0.5), (3, 4.0)]
@@ -33,18 +33,18 @@ def random_graph(seed, n, k, dyadic, groups=1):
     return Digraph(indices, weights, 1.0)
 
 
-def random_first(seed, n, n_first):
+def random_initial(seed, n, n_initial):
     rng = np.random.default_rng(seed)
-    labels = np.concatenate([np.arange(n_first), rng.integers(n_first, size=n - n_first)])
+    labels = np.concatenate([np.arange(n_initial), rng.integers(n_initial, size=n - n_initial)])
     rng.shuffle(labels)
     return labels
 
 
-def both_ways(graph, first, n_near, lam, **options):
-    nodes, affinities = merge_clusters(graph, first, n_near=n_near, lam=lam, **options)
+def both_ways(graph, initial, n_near, lam, **options):
+    nodes, affinities = merge_clusters(graph, initial, n_near=n_near, lam=lam, **options)
     found = [(a, b) for a, b in nodes.tolist()]
     merges = oracle.merge_clusters(
-        graph.indices, graph.weights, first.tolist(), n_near, lam, **options
+        graph.indices, graph.weights, initial.tolist(), n_near, lam, **options
     )
     expected = [(a, b) for a, b, _ in merges]
     return found, affinities, expected, [value for _, _, value in merges]
@@ -58,11 +58,11 @@ def both_ways(graph, first, n_near, lam, **options):
     share=st.floats(0.1, 1.0),
     groups=st.integers(1, 5),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_exact_merges_with_ties(n_near, lam, seed, n, k, share, groups):
     graph = random_graph(seed, n, min(k, n - 1), dyadic=True, groups=groups)
-    first = random_first(seed, n, max(1, int(share * n)))
-    found, affinities, expected, values = both_ways(graph, first, n_near, lam)
+    initial = random_initial(seed, n, max(1, int(share * n)))
+    found, affinities, expected, values = both_ways(graph, initial, n_near, lam)
     assert found == expected
     np.testing.assert_array_equal(affinities, values)
 
@@ -74,12 +74,12 @@ def test_exact_merges_with_ties(n_near, lam, seed, n, k, share, groups):
 @given(
     seed=st.integers(0, 10**6), n=st.integers(3, 40), k=st.integers(1, 6), groups=st.integers(1, 5)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_update_without_ties(n_near, lam, update, alpha, seed, n, k, groups):
     graph = random_graph(seed, n, min(k, n - 1), dyadic=False, groups=groups)
-    first = random_first(seed, n, max(2, n // 2))
+    initial = random_initial(seed, n, max(2, n // 2))
     found, affinities, expected, values = both_ways(
-        graph, first, n_near, lam, update=update, alpha=alpha
+        graph, initial, n_near, lam, update=update, alpha=alpha
     )
     assert found == expected
     np.testing.assert_allclose(affinities, values, rtol=1e-9)
@@ -90,21 +90,21 @@ def test_every_update_without_ties(n_near, lam, update, alpha, seed, n, k, group
     n_clusters=st.integers(1, 30),
     max_merges=st.one_of(st.none(), st.integers(0, 30)),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_three_ends(seed, n_clusters, max_merges):
     graph = random_graph(seed, 30, 4, dyadic=True, groups=3)
-    first = random_first(seed, 30, 20)
+    initial = random_initial(seed, 30, 20)
     found, _, expected, _ = both_ways(
-        graph, first, 5, 1.0, n_clusters=n_clusters, max_merges=max_merges
+        graph, initial, 5, 1.0, n_clusters=n_clusters, max_merges=max_merges
     )
     assert found == expected
 
 
 def test_stopping_early_makes_the_same_first_merges():
     graph = random_graph(1, 200, 8, dyadic=False)
-    first = random_first(1, 200, 120)
-    whole, _ = merge_clusters(graph, first)
-    part, _ = merge_clusters(graph, first, max_merges=37)
+    initial = random_initial(1, 200, 120)
+    whole, _ = merge_clusters(graph, initial)
+    part, _ = merge_clusters(graph, initial, max_merges=37)
     np.testing.assert_array_equal(part, whole[:37])
 
 
@@ -161,7 +161,7 @@ def test_closed_groups_stay_apart():
     assert affinities.tolist() == [2.0, 2.0]
 
 
-def test_one_first_cluster_needs_no_merge():
+def test_one_initial_cluster_needs_no_merge():
     graph = Digraph(np.array([[1], [0]], np.int32), np.ones((2, 1)), 1.0)
     nodes, affinities = merge_clusters(graph, np.zeros(2, int))
     assert nodes.shape == (0, 2)
@@ -187,13 +187,13 @@ def test_bad_options(options, message):
 
 
 @pytest.mark.parametrize(
-    ("first", "message"),
+    ("initial", "message"),
     [
-        (np.arange(9), "10 samples need as many first labels"),
+        (np.arange(9), "one label for each of 10 samples"),
         (np.array([0, 0, 0, 0, 0, 2, 2, 2, 2, 2]), "without a gap"),
         (np.array([-1, 0, 0, 0, 0, 1, 1, 1, 1, 1]), "without a gap"),
     ],
 )
-def test_bad_first_clusters(first, message):
+def test_bad_initial_clusters(initial, message):
     with pytest.raises(ValueError, match=message):
-        merge_clusters(random_graph(0, 10, 2, dyadic=True), first)
+        merge_clusters(random_graph(0, 10, 2, dyadic=True), initial)

@@ -1,10 +1,15 @@
-"""What is done to samples first, and every kind of input that is refused."""
+"""Scaling of samples, and every kind of input that is rejected."""
+
+import tracemalloc
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from jule.forward import prepare
-from jule.forward.prepare import as_vectors, refuse_all_identical
+from jule.forward.prepare import as_vectors, check_not_identical
+
+module = import_module("jule.forward.prepare")
 
 
 def test_l2_gives_unit_length():
@@ -88,7 +93,9 @@ def test_large_values_are_not_taken_for_infinity():
 def test_more_samples_than_can_be_numbered():
     # Without memory behind it: only the shape is looked at.
     samples = np.broadcast_to(np.float32(0), (2**31, 1))
-    with pytest.raises(ValueError, match="2147483648 samples are more than the 2147483647"):
+    with pytest.raises(
+        ValueError, match="at most 2147483647 samples are supported, got n_samples=2147483648"
+    ):
         as_vectors(samples)
 
 
@@ -97,7 +104,22 @@ def test_unknown_preparation():
         prepare(np.eye(3), "whiten")
 
 
-def test_identical_samples_are_refused():
+@pytest.mark.parametrize("shape", [(5,), (5, 2), (5, 3, 4, 3)])
+@pytest.mark.parametrize("block", [1, 7, 2**20])
+def test_identical_samples_are_rejected(shape, block, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK_VALUES", block)
+    samples = np.ones(shape)
     with pytest.raises(ValueError, match="all 5 samples are identical"):
-        refuse_all_identical(np.ones((5, 2)))
-    refuse_all_identical(np.array([[1.0], [1.0], [2.0]]))
+        check_not_identical(samples)
+    samples.reshape(-1)[-1] = 2.0
+    check_not_identical(samples)
+
+
+def test_comparing_samples_takes_little_memory():
+    samples = np.zeros((1000, 100, 100), np.uint8)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="identical"):
+        check_not_identical(samples)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < samples.size / 2

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from jule.forward import tables
-from jule.forward.state import CLUSTER, SAMPLE
+from jule.forward.linkage_state import CLUSTER, SAMPLE
 from jule.forward.tables import ENTRY, NO_KEY
 
 # The inner kernels, compiled afresh for arrays of rows.
@@ -29,13 +29,13 @@ def remove_at(entries, rows, r, place):
 
 
 @njit(error_model="numpy")
-def make_room(entries, rows, r, counts, more):
-    tables.make_room(entries, rows[r], counts, more)
+def reserve(entries, rows, r, counts, more):
+    tables.reserve(entries, rows[r], counts, more)
 
 
 @njit(error_model="numpy")
-def places_for(keys):
-    return tables.places_for(keys), tables.places_with_spare(keys)
+def capacity_for(keys):
+    return tables.capacity_for(keys), tables.capacity_with_spare(keys)
 
 
 def home(key, places):
@@ -53,7 +53,7 @@ class Table:
 
     def __init__(self, places, record=CLUSTER):
         self.rows = np.zeros(len(places), record)
-        self.rows["places"] = places
+        self.rows["capacity"] = places
         self.rows["start"] = np.cumsum([0, *places[:-1]])
         self.counts = np.array([0, sum(places)])
         self.entries = np.zeros(sum(places), ENTRY)
@@ -61,7 +61,7 @@ class Table:
         self.expected = [{} for _ in places]
 
     def has_room(self, r, key):
-        return key in self.expected[r] or self.rows[r]["used"] < self.rows[r]["places"] - 1
+        return key in self.expected[r] or self.rows[r]["used"] < self.rows[r]["capacity"] - 1
 
     def add(self, r, key, first, second):
         add(self.entries, self.rows, r, key, first, second)
@@ -72,20 +72,20 @@ class Table:
         remove_at(self.entries, self.rows, r, find(self.entries, self.rows, r, key))
         del self.expected[r][key]
 
-    def make_room(self, r, more):
+    def reserve(self, r, more):
         """As merging does it: all rows move to a larger array when the end is reached."""
-        needed = self.counts[1] + places_for(self.rows[r]["used"] + more)[1]
+        needed = self.counts[1] + capacity_for(self.rows[r]["used"] + more)[1]
         if needed > len(self.entries):
             self.move(needed)
-        make_room(self.entries, self.rows, r, self.counts, more)
+        reserve(self.entries, self.rows, r, self.counts, more)
 
     def move(self, length):
         larger = np.full(length, 77, ENTRY)
-        tables.move_rows(self.entries, larger, self.rows, self.counts)
+        tables.copy_rows(self.entries, larger, self.rows, self.counts)
         self.entries = larger
 
     def contents(self, r):
-        start, places = self.rows[r]["start"], self.rows[r]["places"]
+        start, places = self.rows[r]["start"], self.rows[r]["capacity"]
         row = self.entries[start : start + places]
         return sorted(row[row["key"] != NO_KEY].tolist())
 
@@ -120,7 +120,7 @@ MANY = [*range(12), 1000, 2**31 - 1, 2**31 - 2, *keys_at(23, 22, 10)]
 
 @pytest.mark.parametrize("record", [CLUSTER, SAMPLE], ids=["clusters", "samples"])
 @given(steps=steps(KEYS, ["add", "add", "remove"]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_rows_of_fixed_size_that_fill_up_with_colliding_keys(record, steps):
     table = Table([ROW, ROW, ROW], record)
     for name, r, key, first, second in steps:
@@ -136,17 +136,17 @@ def test_rows_of_fixed_size_that_fill_up_with_colliding_keys(record, steps):
     steps=steps(MANY, ["add", "add", "add", "remove", "room", "move"]),
     places=st.tuples(*[st.sampled_from([0, 1, 2, 5])] * 3),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_rows_that_grow_and_move(steps, places):
     table = Table(list(places))
     for name, r, key, first, second in steps:
         if name == "add":
-            table.make_room(r, 1)
+            table.reserve(r, 1)
             table.add(r, key, first, second)
         elif name == "remove" and key in table.expected[r]:
             table.remove(r, key)
         elif name == "room":
-            table.make_room(r, key % 10)
+            table.reserve(r, key % 10)
         elif name == "move":
             table.move(len(table.entries) + key % 10)
         table.check(MANY)
@@ -164,7 +164,7 @@ def test_taking_a_key_out_of_a_full_cluster_of_one_home(place, gone):
 
 
 @given(order=st.permutations(KEYS), going=st.permutations(KEYS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_full_row_is_emptied_in_any_order(order, going):
     table = Table([ROW])
     for key in order[: ROW - 1]:
@@ -214,10 +214,10 @@ def test_what_goes_on_in_a_row_leaves_its_neighbours_as_they_are():
 
 
 def test_room_that_is_there_already_moves_nothing():
-    table = Table([tables.places_for(4), 3])
+    table = Table([tables.capacity_for(4), 3])
     table.add(0, 1, 1.0, 1.0)
     rows, counts = table.rows.copy(), table.counts.copy()
-    make_room(table.entries, table.rows, 0, table.counts, 3)
+    reserve(table.entries, table.rows, 0, table.counts, 3)
     np.testing.assert_array_equal(table.rows, rows)
     np.testing.assert_array_equal(table.counts, counts)
 
@@ -227,10 +227,10 @@ def test_a_row_that_outgrows_its_places_goes_to_the_end():
     table.add(0, 1, 1.0, 2.0)
     table.add(0, 2, 3.0, 4.0)
     table.entries = np.concatenate([table.entries, np.zeros(50, ENTRY)])
-    make_room(table.entries, table.rows, 0, table.counts, 5)
+    reserve(table.entries, table.rows, 0, table.counts, 5)
     assert table.rows[0]["start"] == 6
-    assert table.rows[0]["places"] >= tables.places_for(2 + 5)
-    assert table.counts[1] == 6 + table.rows[0]["places"]
+    assert table.rows[0]["capacity"] >= tables.capacity_for(2 + 5)
+    assert table.counts[1] == 6 + table.rows[0]["capacity"]
     table.check(range(10))
 
 
@@ -239,8 +239,8 @@ def test_moving_rows_closes_the_gaps_between_them():
     for r, key in [(0, 1), (0, 2), (1, 1), (1, 7), (2, 3)]:
         table.add(r, key, float(r), float(key))
     table.entries = np.concatenate([table.entries, np.zeros(100, ENTRY)])
-    make_room(table.entries, table.rows, 1, table.counts, 6)
-    grown = int(table.rows[1]["places"])
+    reserve(table.entries, table.rows, 1, table.counts, 6)
+    grown = int(table.rows[1]["capacity"])
     table.move(200)
     assert table.rows["start"].tolist() == [0, 3, 3 + grown]
     assert table.counts[1] == 3 + grown + 4
@@ -249,7 +249,7 @@ def test_moving_rows_closes_the_gaps_between_them():
 
 def test_there_is_always_an_empty_place():
     for keys in range(2000):
-        places, with_spare = places_for(keys)
+        places, with_spare = capacity_for(keys)
         assert keys < places <= with_spare
         assert 3 * places >= 5 * keys  # two in five are empty
-    assert places_for(2**30)[0] > 2**30
+    assert capacity_for(2**30)[0] > 2**30

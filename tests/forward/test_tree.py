@@ -45,7 +45,7 @@ def same_partition(a, b):
 
 
 @given(tree=trees())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_cut_against_sets_at_every_k(tree):
     merges = tree.merges.tolist()
     for k in range(1, tree.n_samples + 1):
@@ -53,7 +53,7 @@ def test_cut_against_sets_at_every_k(tree):
 
 
 @given(tree=trees())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_cut_refines_the_one_above(tree):
     for k in range(2, tree.n_samples + 1):
         fine, coarse = tree.cut(k), tree.cut(k - 1)
@@ -62,7 +62,7 @@ def test_every_cut_refines_the_one_above(tree):
 
 
 @given(tree=trees())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_ends_of_a_whole_tree(tree):
     n = tree.n_samples
     assert tree.n_clusters == 1
@@ -76,7 +76,7 @@ def test_labels_are_small_integers():
 
 def test_a_single_sample():
     tree = MergeTree(1, np.empty((0, 2), int), np.empty(0))
-    assert tree.n_clusters == tree.n_first == 1
+    assert tree.n_clusters == tree.n_initial == 1
     assert tree.cut(1).tolist() == [0]
     assert tree.cut(1, min_cluster_size=5).tolist() == [0]
 
@@ -88,7 +88,7 @@ def test_k_out_of_range(k):
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 20), data=st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_cuts_of_an_incomplete_tree(seed, n, data):
     n_clusters = data.draw(st.integers(2, n))
     tree = random_tree(seed, n, n_clusters=n_clusters)
@@ -108,14 +108,14 @@ def test_an_incomplete_tree_has_no_sizes_to_go_by():
 
 def test_first_clusters_are_counted_by_affinities_that_are_missing():
     tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([np.nan, np.nan, 0.5]))
-    assert tree.n_first == 2
+    assert tree.n_initial == 2
 
 
 # Cuts that leave out small clusters
 
 
 @given(tree=trees(1, 20), size=st.integers(2, 25), data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_min_cluster_size_against_sets(tree, size, data):
     k = data.draw(st.integers(1, tree.n_samples))
     labels = tree.cut(k, min_cluster_size=size)
@@ -124,7 +124,7 @@ def test_min_cluster_size_against_sets(tree, size, data):
 
 
 @given(tree=trees(1, 40), size=st.integers(1, 50))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_there_are_always_k_clusters_numbered_by_first_sample(tree, size):
     for k in range(1, tree.n_samples + 1):
         labels = tree.cut(k, min_cluster_size=size)
@@ -133,7 +133,7 @@ def test_there_are_always_k_clusters_numbered_by_first_sample(tree, size):
 
 
 @given(tree=trees(1, 40), size=st.integers(1, 12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_no_cluster_is_smaller_than_asked_where_that_is_possible(tree, size):
     n = tree.n_samples
     for k in range(1, n + 1):
@@ -143,7 +143,7 @@ def test_no_cluster_is_smaller_than_asked_where_that_is_possible(tree, size):
 
 
 @given(tree=trees())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_min_cluster_size_of_one_changes_nothing(tree):
     for k in range(1, tree.n_samples + 1):
         np.testing.assert_array_equal(tree.cut(k, min_cluster_size=1), tree.cut(k))
@@ -214,7 +214,7 @@ def test_default_min_cluster_size_is_a_twentieth_of_the_average_rounded_up(n_sam
 
 
 @given(tree=trees(2, 30))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_scipy_reads_the_tree(tree):
     linkage = tree.to_scipy()
     assert is_valid_linkage(linkage, throw=True)
@@ -222,7 +222,7 @@ def test_scipy_reads_the_tree(tree):
 
 
 @given(tree=trees(2, 30))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_scipy_cuts_the_tree_the_same_way(tree):
     linkage = tree.to_scipy()
     for k in range(1, tree.n_samples + 1):
@@ -238,7 +238,7 @@ def test_scipy_does_not_know_incomplete_trees():
 
 
 @given(tree=trees(), missing=st.integers(0, 10))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_save_and_load(tmp_path_factory, tree, missing):
     affinities = tree.affinities.copy()
     affinities[:missing] = np.nan
@@ -247,7 +247,7 @@ def test_save_and_load(tmp_path_factory, tree, missing):
     tree.save(path)
     loaded = MergeTree.load(path)
     assert loaded.n_samples == tree.n_samples
-    assert loaded.n_first == tree.n_first
+    assert loaded.n_initial == tree.n_initial
     np.testing.assert_array_equal(loaded.merges, tree.merges)
     np.testing.assert_array_equal(loaded.affinities, tree.affinities)
     assert loaded.merges.dtype == np.int64

@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from jule.images.source import ImageSource
+from jule.images.sources.base import ImageSource
 
 
 def pixels(seed=0, height=24, width=32, channels=3):
@@ -27,7 +27,7 @@ def file_of(image, kind="PNG", **options):
 
 
 def write_pictures(folder, images, name="{:03}.png"):
-    """Write each image as a file; gives the names in order."""
+    """Write each image as a file; return the names in order."""
     names = [name.format(number) for number in range(len(images))]
     for one, image in zip(names, images, strict=True):
         (folder / one).parent.mkdir(parents=True, exist_ok=True)
@@ -39,11 +39,11 @@ class NoSource(ImageSource):
     """A source with an identity that must not be asked for a picture."""
 
     def __init__(self, like):
-        super().__init__(like.where, like.names, like.labels, like.left_out)
+        super().__init__(like.where, like.names, like.labels, like.skipped)
         self._like = like
 
-    def picture(self, number):
-        raise AssertionError(f"picture {number} was read, but it is in the cache")
+    def picture(self, index):
+        raise AssertionError(f"picture {index} was read, but it is in the cache")
 
     def identity(self):
         return self._like.identity()

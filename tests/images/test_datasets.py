@@ -40,7 +40,6 @@ def write_hdf5(tmp_path: Path) -> Write:
     ("name", "shape", "smallest_class", "largest_class", "n_classes"),
     [
         ("mnist", (70_000, 28, 28), 6313, 7877, 10),
-        ("mnist-test", (10_000, 28, 28), 892, 1135, 10),
         ("usps", (11_000, 16, 16), 1100, 1100, 10),
         ("coil20", (1440, 128, 128), 72, 72, 20),
         ("coil100", (7200, 128, 128, 3), 72, 72, 100),
@@ -72,6 +71,7 @@ def test_mnist_test_is_the_end_of_mnist(data_folder: str) -> None:
     whole, test = load_dataset("mnist", data_folder), load_dataset("mnist-test", data_folder)
     np.testing.assert_array_equal(test.images, whole.images[-10_000:])
     np.testing.assert_array_equal(test.labels, whole.labels[-10_000:])
+    assert len(test) == 10_000
 
 
 def test_digits_need_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -256,14 +256,14 @@ def test_frgc_and_ytf_are_found_under_both_names(
         ({"data": some_pixels(2), "labels": range(6)}, "with 1 or 3 channels"),
         ({"data": some_pixels(1)[:0], "labels": []}, r"shape \(0, 1, 5, 4\)"),
         ({"data": some_pixels(1), "labels": range(5)}, "6 images in 'data' but 5 labels"),
-        ({"data": some_pixels(1) - 0.5, "labels": range(6)}, "runs from -0.5 to 254.5"),
-        ({"data": some_pixels(1) + 0.5, "labels": range(6)}, "runs from 0.5 to 255.5"),
-        ({"data": some_pixels(1) * np.nan, "labels": range(6)}, "runs from nan to nan"),
+        ({"data": some_pixels(1) - 0.5, "labels": range(6)}, "has values from -0.5 to 254.5"),
+        ({"data": some_pixels(1) + 0.5, "labels": range(6)}, "has values from 0.5 to 255.5"),
+        ({"data": some_pixels(1) * np.nan, "labels": range(6)}, "has values from nan to nan"),
         ({"data": some_pixels(1) - np.int64(300), "labels": range(6)}, "pixels must lie between"),
-        ({"data": some_pixels(1) > 99, "labels": range(6)}, "is of type bool"),
-        ({"data": some_pixels(1), "labels": np.arange(6) + 0.5}, "not all whole numbers"),
-        ({"data": some_pixels(1), "labels": np.full(6, np.nan)}, "not all whole numbers"),
-        ({"data": some_pixels(1), "labels": np.full(6, b"a")}, "not all whole numbers"),
+        ({"data": some_pixels(1) > 99, "labels": range(6)}, "has the type bool"),
+        ({"data": some_pixels(1), "labels": np.arange(6) + 0.5}, "not all integers"),
+        ({"data": some_pixels(1), "labels": np.full(6, np.nan)}, "not all integers"),
+        ({"data": some_pixels(1), "labels": np.full(6, b"a")}, "not all integers"),
     ],
 )
 def test_hdf5_that_does_not_fit(write_hdf5: Write, arrays: dict[str, Any], message: str) -> None:

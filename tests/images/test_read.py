@@ -1,20 +1,23 @@
 """The same pictures through every kind of source, and what reading reports beside them."""
 
 import gzip
+import zlib
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 from torch.utils.data import TensorDataset
 
-from jule.images import Look, open_source, read_images
-from jule.images.read import first_of_equal, read_one
+from jule.images import ImageSpec, fingerprint, open_source, read, read_images
+from jule.images.copies import choose_originals, find_copies
+from jule.images.read import read_one
+from jule.images.sources import arrays
 from tests.images.pictures import file_of, pixels, write_pictures
-from tests.images.test_archives import write_tar, write_zip
-from tests.images.test_idx import idx
+from tests.images.sources.test_archives import write_tar, write_zip
+from tests.images.sources.test_idx import idx
 
 N = 6
 
@@ -139,15 +142,15 @@ def test_every_kind_of_source_gives_the_same_array(tmp_path, kind, channels):
     images = np.stack([pixels(number, channels=channels) for number in range(N)])
     images[4] = images[1]
     what = SOURCES[kind](tmp_path, images)
-    found = read_images(what)  # the look is chosen: their own size, grey or colour
+    found = read_images(what)  # their own size, grey or colour
     np.testing.assert_array_equal(found.samples, images)
     assert found.samples.dtype == np.uint8
     assert len(found) == len(found.names) == len(set(found.names)) == N
-    assert found.numbers.tolist() == list(range(N))
+    assert found.indices.tolist() == list(range(N))
     assert found.first_copies.tolist() == [0, 1, 2, 3, 1, 5]
     assert found.skipped == ()
-    small = read_images(what, Look(12, 16, 1)).samples
-    np.testing.assert_array_equal(small, read_images(images, Look(12, 16, 1)).samples)
+    small = read_images(what, ImageSpec(12, 16, 1)).samples
+    np.testing.assert_array_equal(small, read_images(images, ImageSpec(12, 16, 1)).samples)
 
 
 def test_exact_copies_are_found_and_near_ones_are_not(tmp_path):
@@ -167,39 +170,82 @@ def test_strict_names_three_and_says_there_are_more(tmp_path):
 
 
 def test_what_is_not_listed_first_is_counted_too(tmp_path):
-    write_pictures(tmp_path, [pixels(n % 5) for n in range(300)])
-    bad = list(range(1, 300, 17))
+    write_pictures(tmp_path, [pixels(n % 5) for n in range(60)])
+    bad = list(range(1, 60, 17))
     for number in bad:
         (tmp_path / f"{number:03}.png").write_bytes(b"")
     found = read_images(tmp_path)
     assert [one.name for one in found.skipped] == [f"{number:03}.png" for number in bad]
-    assert len(found) + len(found.skipped) == 300
+    assert len(found) + len(found.skipped) == 60
 
 
 def test_one_picture(tmp_path):
     (tmp_path / "a.png").write_bytes(file_of(pixels()))
-    np.testing.assert_array_equal(read_one(tmp_path / "a.png", Look(24, 32, 3)), pixels())
+    np.testing.assert_array_equal(read_one(tmp_path / "a.png", ImageSpec(24, 32, 3)), pixels())
 
 
 def test_one_picture_that_is_bad_is_named(tmp_path):
     (tmp_path / "a.png").write_bytes(b"")
     with pytest.raises(ValueError, match=r"a\.png cannot be read: it is empty"):
-        read_one(tmp_path / "a.png", Look(24, 32, 3))
+        read_one(tmp_path / "a.png", ImageSpec(24, 32, 3))
     with pytest.raises(ValueError, match="cannot be read: it is not a plain file"):
-        read_one(tmp_path, Look(24, 32, 3))
+        read_one(tmp_path, ImageSpec(24, 32, 3))
     with pytest.raises(FileNotFoundError, match=r"gone\.png"):
-        read_one(tmp_path / "gone.png", Look(24, 32, 3))
+        read_one(tmp_path / "gone.png", ImageSpec(24, 32, 3))
 
 
-def test_vectors_have_no_look(tmp_path):
+def test_vectors_cannot_be_resized():
     with pytest.raises(ValueError, match=r"none of 3 files .* is not a picture"):
-        read_images(np.eye(3), Look(4, 4, 1))
+        read_images(np.eye(3), ImageSpec(4, 4, 1))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=2), max_size=30))
 def test_the_first_of_equal_rows_is_the_first(rows):
-    array = np.array(rows, np.uint8).reshape(len(rows), 2)
-    assert first_of_equal(array).tolist() == [rows.index(row) for row in rows]
+    for dtype in (np.uint8, np.float32):
+        array = np.array(rows, dtype).reshape(len(rows), 2)
+        assert find_copies(array).tolist() == [rows.index(row) for row in rows]
+
+
+def test_copies_are_found_across_blocks_and_in_strided_arrays(monkeypatch):
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 16)
+    rows = np.random.default_rng(0).integers(0, 2, (50, 3))
+    expected = [rows.tolist().index(row) for row in rows.tolist()]
+    for array in (rows, rows.astype(np.uint8), np.asfortranarray(rows)):
+        assert find_copies(array).tolist() == expected
+        assert fingerprint(array)["checksum"] == zlib.crc32(array.tobytes())
+
+
+@pytest.mark.parametrize(
+    ("names", "original"),
+    [
+        (["a copy.jpg", "a.jpg"], 1),
+        (["Copy of a.jpg", "holiday/2024/a.jpg"], 1),
+        (["a (1).jpg", "a (2).jpg", "a.jpg"], 2),
+        (["a - Copy (2).jpg", "a.jpg"], 1),
+        (["backup/a.jpg", "a.jpg"], 1),
+        (["b.jpg", "a.jpg"], 0),
+        (["a (1).jpg", "a (2).jpg"], 0),
+        (["copyright 12.jpg", "a photocopy x.jpg"], 0),
+    ],
+)
+def test_the_original_of_exact_copies_is_the_one_with_the_plainest_name(names, original):
+    firsts = np.zeros(len(names), np.int64)
+    assert choose_originals(firsts, names).tolist() == [original] * len(names)
+
+
+def test_the_original_is_chosen_among_the_files_of_a_folder(tmp_path):
+    write_pictures(tmp_path, [pixels(0)], "IMG_1 (1).png")
+    write_pictures(tmp_path, [pixels(0)], "IMG_1.png")
+    write_pictures(tmp_path, [pixels(1)], "IMG_2.png")
+    assert read_images(tmp_path).first_copies.tolist() == [1, 1, 2]
+
+
+def test_a_fingerprint_is_computed_once(monkeypatch):
+    data = read_images(np.zeros((3, 4, 4), np.uint8))
+    assert data.fingerprint == fingerprint(data.samples)
+    monkeypatch.setattr(read, "fingerprint", None)
+    assert data.fingerprint["shape"] == [3, 4, 4]
 
 
 def test_the_order_of_a_source_is_the_same_every_time(tmp_path):

@@ -1,4 +1,4 @@
-"""Settings: checked when made, the same after a way through JSON."""
+"""Settings: checked when made, and the same after JSON."""
 
 import json
 from dataclasses import fields
@@ -28,14 +28,14 @@ def test_the_paper_preset_trains_as_the_authors_did():
 
 
 def test_steps_follow_the_epochs_between_both_bounds():
-    config = Config(epochs=4, least_images=20_000, most_images=100_000, batch_size=100)
-    assert config.steps_a_period(10_000) == 400
-    assert config.steps_a_period(575) == 200
-    assert config.steps_a_period(70_000) == 1000
-    assert config.steps_a_period(200_000) == 2000  # never less than an epoch
+    config = Config(epochs=4, min_images=20_000, max_images=100_000, batch_size=100)
+    assert config.steps_per_period(10_000) == 400
+    assert config.steps_per_period(575) == 200
+    assert config.steps_per_period(70_000) == 1000
+    assert config.steps_per_period(200_000) == 2000  # never less than one epoch
 
 
-def test_json_gives_the_same_settings_back():
+def test_settings_survive_json():
     config = preset("paper", n_clusters=7, seed=3)
     assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
 
@@ -57,8 +57,8 @@ def test_every_training_setting_comes_from_the_config():
         ({"n_clusters": 0}, "n_clusters must be 1 or more"),
         ({"n_clusters": -3}, "n_clusters must be 1 or more"),
         ({"rounds": 0}, "rounds must be 1 or more"),
-        ({"eta": 0.0}, "eta must lie above 0"),
-        ({"eta": 1.5}, "eta must lie above 0"),
+        ({"eta": 0.0}, "eta must be above 0 and at most 1"),
+        ({"eta": 1.5}, "eta must be above 0 and at most 1"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"margin": -0.1}, "margin must be 0 or more"),
@@ -66,11 +66,11 @@ def test_every_training_setting_comes_from_the_config():
         ({"seed": -1}, "seed must be 0 or more"),
         ({"negatives": "hardest"}, "choose one of random, nearest"),
         ({"preparation": "whiten"}, "choose one of l2, center-l2, none"),
-        ({"first": "ward"}, "choose one of nearest, kmeans"),
+        ({"init": "ward"}, "choose one of nearest, kmeans"),
         ({"max_side": 0}, "max_side must be 1 or more"),
     ],
 )
-def test_bad_settings_are_refused_in_words(settings, message):
+def test_bad_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Config(**settings)
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 on small real sets: what every period keeps, and what the end is."""
+"""Algorithm 1 on small real sets: what every period keeps, and how it ends."""
 
 import math
 from dataclasses import replace
@@ -7,13 +7,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from jule.backward import TrainingFailedError, embed
+from jule.backward import TrainingFailedError
 from jule.evaluation import nmi
 from jule.images import load_dataset
-from jule.joint import Config, finish, first_network, joint_learning
+from jule.joint import Config, finish, init_network, joint_learning
 from jule.joint.loop import begin
+from jule.joint.state import load_state, save_state
 
-QUICK = Config(n_clusters=10, n_periods=3, rounds=1, least_images=1500, epochs=1.0)
+QUICK = Config(n_clusters=10, n_periods=3, rounds=1, min_images=1500, epochs=1.0)
+TINY = replace(QUICK, min_images=100, epochs=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +25,7 @@ def digits():
 
 
 def run(images, config, **options):
-    embedder = first_network(images, config)
-    states = list(joint_learning(images, embedder, config, **options))
-    return embedder, states
+    return list(joint_learning(images, init_network(images, config), config, **options))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def quick(digits):
 
 def test_clusters_fall_by_eta_to_exactly_k(digits, quick):
     first = begin(digits[0], QUICK)
-    counts = [first.n_clusters] + [state.n_clusters for state in quick[1]]
+    counts = [first.n_clusters] + [state.n_clusters for state in quick]
     assert counts[-1] == 10
     for before, after in pairwise(counts):
         assert after == max(10, before - math.ceil(first.eta * before))
@@ -43,7 +43,7 @@ def test_clusters_fall_by_eta_to_exactly_k(digits, quick):
 
 
 def test_merging_never_takes_clusters_apart(quick):
-    *early, last = quick[1]
+    *early, last = quick
     for before, after in pairwise(early):
         for cluster in range(before.n_clusters):
             assert len(np.unique(after.labels[before.labels == cluster])) == 1
@@ -51,10 +51,10 @@ def test_merging_never_takes_clusters_apart(quick):
     assert not any(state.ended for state in early)
 
 
-def test_the_history_tells_what_happened(quick):
-    for number, period in enumerate(quick[1][-1].history):
+def test_the_history_has_an_entry_per_period(quick):
+    for number, period in enumerate(quick[-1].history):
         assert (period.round, period.number) == (0, number)
-        assert period.steps == QUICK.steps_a_period(400)
+        assert period.steps == QUICK.steps_per_period(400)
         assert period.images == period.steps * QUICK.batch_size
         assert period.loss_first >= 0
         assert set(period.seconds) == {"train", "embed", "neighbours", "merge"}
@@ -62,50 +62,89 @@ def test_the_history_tells_what_happened(quick):
         assert 0 <= period.ac <= 1
 
 
-def test_the_same_seed_gives_the_same_labels_and_another_one_others(digits, quick):
-    again = run(digits[0], QUICK)[1]
-    for one, other in zip(quick[1], again, strict=True):
+def test_the_same_seed_gives_the_same_result_whatever_the_true_classes(digits, quick):
+    wrong = np.random.default_rng(0).permutation(digits[1])
+    for one, other in zip(quick, run(digits[0], QUICK, labels=wrong), strict=True):
         np.testing.assert_array_equal(one.labels, other.labels)
         for name in one.network:
             np.testing.assert_array_equal(one.network[name], other.network[name])
-    other_seed = run(digits[0], replace(QUICK, seed=1))[1]
-    assert (
-        other_seed[-1].network["body.top.weight"] != quick[1][-1].network["body.top.weight"]
-    ).any()
 
 
-def test_labels_for_evaluation_change_nothing(digits, quick):
-    wrong = np.random.default_rng(0).permutation(digits[1])
-    states = run(digits[0], QUICK, labels=wrong)[1]
-    np.testing.assert_array_equal(states[-1].labels, quick[1][-1].labels)
+def test_another_seed_gives_another_network(digits):
+    one, other = (run(digits[0][:60], replace(TINY, seed=seed))[-1].network for seed in (0, 1))
+    assert any((one[name] != other[name]).any() for name in one)
 
 
 @pytest.mark.parametrize("done", [1, 2])
-def test_going_on_from_any_period_ends_the_same(digits, quick, done):
-    fresh = first_network(digits[0], QUICK)
-    rest = list(joint_learning(digits[0], fresh, QUICK, state=quick[1][done - 1]))
-    assert len(rest) == len(quick[1]) - done
-    np.testing.assert_array_equal(rest[-1].labels, quick[1][-1].labels)
+def test_a_run_resumed_after_any_period_ends_the_same(digits, quick, tmp_path, done):
+    save_state(tmp_path, quick[done - 1], {})
+    rest = run(digits[0], QUICK, state=load_state(tmp_path, {}))
+    assert len(rest) == len(quick) - done
+    np.testing.assert_array_equal(rest[-1].labels, quick[-1].labels)
+    for name in quick[-1].network:
+        np.testing.assert_array_equal(rest[-1].network[name], quick[-1].network[name])
+
+
+def test_a_run_resumed_between_two_rounds_ends_the_same(digits, tmp_path):
+    images, config = digits[0][:80], replace(TINY, n_clusters=3, rounds=2)
+    whole = run(images, config)
+    between = next(state for state in whole if state.ended)
+    save_state(tmp_path, between, {})
+    rest = run(images, config, state=load_state(tmp_path, {}))
+    assert len(rest) == len(whole) - between.n_periods
+    np.testing.assert_array_equal(rest[-1].labels, whole[-1].labels)
 
 
 def test_a_finished_state_has_nothing_left_to_do(digits, quick):
-    fresh = first_network(digits[0], QUICK)
-    assert list(joint_learning(digits[0], fresh, QUICK, state=quick[1][-1])) == []
+    assert run(digits[0], QUICK, state=quick[-1]) == []
 
 
-def test_a_second_round_starts_again_from_what_was_learned(digits):
-    states = run(digits[0], replace(QUICK, rounds=2))[1]
-    rounds = [period.round for period in states[-1].history]
+def test_a_second_round_starts_again_from_the_learned_representation(digits):
+    last = run(digits[0], replace(TINY, rounds=2))[-1]
+    rounds = [period.round for period in last.history]
     assert rounds == sorted(rounds)
     assert set(rounds) == {0, 1}
-    second = next(p for p in states[-1].history if p.round == 1)
+    second = next(period for period in last.history if period.round == 1)
     assert second.clusters_before > 10
-    assert states[-1].n_clusters == 10
+    assert last.n_clusters == 10
 
 
-def test_both_results_have_k_clusters_and_the_chosen_one_is_one_of_them(digits, quick):
-    embedder, states = quick
-    result = finish(embed(embedder, digits[0]), states[-1], QUICK)
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_neighbours_are_searched_once_and_samples_embedded_once_per_period(
+    digits, monkeypatch, rounds
+):
+    import jule.joint.clustering
+    import jule.joint.loop
+
+    calls = []
+
+    def counting(module, name):
+        real = getattr(module, name)
+
+        def call(*args, **kwargs):
+            calls.append(name)
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, call)
+
+    counting(jule.joint.loop, "embed")
+    counting(jule.joint.clustering, "nearest_neighbors")
+    config = replace(TINY, n_clusters=3, rounds=rounds)
+    last = run(digits[0][:80], config)[-1]
+    finish(last, config)
+    assert calls.count("embed") == last.n_periods
+    assert calls.count("nearest_neighbors") == 1 + last.n_periods
+
+
+def test_one_cluster_needs_no_training(digits):
+    last = run(digits[0][:60], replace(QUICK, n_clusters=1))[-1]
+    assert {period.steps for period in last.history} == {0}
+    assert not last.labels.any()
+    assert not finish(last, replace(QUICK, n_clusters=1)).labels.any()
+
+
+def test_both_results_have_k_clusters_and_the_chosen_one_is_one_of_them(quick):
+    result = finish(quick[-1], QUICK)
     for labels in (result.labels_sf, result.labels_rc):
         assert sorted(set(labels.tolist())) == list(range(10))
     chosen = {"sf": result.labels_sf, "rc": result.labels_rc}[result.chosen]
@@ -116,60 +155,53 @@ def test_both_results_have_k_clusters_and_the_chosen_one_is_one_of_them(digits, 
 
 
 def test_an_open_number_of_clusters_is_chosen(digits):
-    config = replace(QUICK, n_clusters=None)
-    embedder, states = run(digits[0], config)
-    result = finish(embed(embedder, digits[0]), states[-1], config)
-    assert result.choice.k == result.labels_rc.max() + 1
+    config = replace(TINY, n_clusters=None)
+    result = finish(run(digits[0][:200], config)[-1], config)
+    assert result.choice.k == result.n_clusters
     assert 0 <= result.choice.sureness <= 1
 
 
-def test_it_learns_something_on_digits(digits):
+def test_digits_are_learned(digits):
     images, labels = digits
-    embedder, states = run(images, replace(QUICK, least_images=6000))
-    result = finish(embed(embedder, images), states[-1], QUICK)
-    assert nmi(labels, result.labels) > 0.75
+    last = run(images, replace(QUICK, min_images=6000))[-1]
+    assert nmi(labels, finish(last, QUICK).labels) > 0.75
 
 
 @pytest.mark.parametrize(("n", "k"), [(2, 2), (3, 2), (5, 5), (12, 11), (30, 25)])
 def test_tiny_sets_and_many_clusters_end_with_k(digits, n, k):
-    images = digits[0][:n]
-    config = replace(QUICK, n_clusters=k, least_images=100)
-    embedder, states = run(images, config)
-    assert states[-1].n_clusters == k
-    result = finish(embed(embedder, images), states[-1], config)
-    assert len(np.unique(result.labels_rc)) == k
+    config = replace(TINY, n_clusters=k)
+    last = run(digits[0][:n], config)[-1]
+    assert last.n_clusters == k
+    assert len(np.unique(finish(last, config).labels)) == k
 
 
 def test_copies_of_one_image_share_a_cluster(digits):
     images = np.repeat(digits[0][:40], 3, axis=0)
-    config = replace(QUICK, n_clusters=5, least_images=500)
-    labels = run(images, config)[1][-1].labels.reshape(40, 3)
+    labels = run(images, replace(TINY, n_clusters=5, min_images=500))[-1].labels.reshape(40, 3)
     assert (labels == labels[:, :1]).all()
 
 
-def test_plain_vectors_train_an_mlp(digits):
+def test_plain_vectors_train_an_mlp():
     rng = np.random.default_rng(0)
     vectors = np.concatenate([rng.normal(c, 0.3, (40, 6)) for c in (-2, 0, 2)]).astype(np.float32)
-    config = replace(QUICK, n_clusters=3, least_images=500, preparation="none")
-    embedder, states = run(vectors, config)
-    result = finish(embed(embedder, vectors), states[-1], config)
+    config = replace(QUICK, n_clusters=3, min_images=500, preparation="none")
+    result = finish(run(vectors, config)[-1], config)
     assert nmi(np.repeat(range(3), 40), result.labels) > 0.8
 
 
-def test_colour_images_and_kmeans_as_first_clusters(digits):
+def test_colour_images_and_kmeans_as_initial_clusters(digits):
     colour = np.stack([digits[0][:150]] * 3, axis=-1)
-    config = replace(QUICK, first="kmeans", least_images=500)
-    assert run(colour, config)[1][-1].n_clusters == 10
+    assert run(colour, replace(TINY, init="kmeans"))[-1].n_clusters == 10
 
 
 def test_progress_names_the_stages(digits):
-    heard = []
-    run(digits[0][:100], replace(QUICK, least_images=300), progress=lambda *x: heard.append(x))
-    stages = {stage for stage, _ in heard}
+    calls = []
+    run(digits[0][:100], TINY, progress=lambda *call: calls.append(call))
+    stages = {stage for stage, _ in calls}
     assert {"neighbours", "period 1 of 3, training", "period 1 of 3, neighbours"} <= stages
-    whole = [share for stage, share in heard if stage == "all periods"]
+    whole = [share for stage, share in calls if stage == "all periods"]
     assert whole == sorted(whole)
-    assert all(0 <= share <= 1 for _, share in heard)
+    assert all(0 <= share <= 1 for _, share in calls)
 
 
 @pytest.mark.parametrize(
@@ -188,4 +220,4 @@ def test_identical_samples_are_refused():
 
 def test_a_learning_rate_far_too_large_never_becomes_a_result(digits):
     with pytest.raises(TrainingFailedError, match="learning rate"):
-        run(digits[0][:100], replace(QUICK, learning_rate=1e30))
+        run(digits[0][:100], replace(TINY, learning_rate=1e30, min_images=500))

@@ -1,35 +1,35 @@
-"""What a run says of its progress."""
+"""Progress of a run: names of stages, and the share of the whole."""
 
 from jule.joint.config import Config
-from jule.joint.stages import WHOLE, in_period
+from jule.joint.stages import in_period
+from jule.progress import OVERALL
 
 
-def told(done, config, stage, share):
-    heard = []
-    show = in_period(lambda *said: heard.append(said), done, config)
-    show(stage, share)
-    return heard
+def reported(done, config, stage, share):
+    calls = []
+    in_period(lambda *call: calls.append(call), done, config)(stage, share)
+    return calls
 
 
-def test_training_moves_the_whole():
+def test_training_advances_the_whole():
     config = Config(rounds=2, n_periods=3)
-    assert told(3, config, "training", 0.5) == [
+    assert reported(3, config, "training", 0.5) == [
         ("period 4 of 6, training", 0.5),
-        (WHOLE, 3.5 / 6),
+        (OVERALL, 3.5 / 6),
     ]
 
 
-def test_other_stages_leave_the_whole_alone():
-    assert told(0, Config(rounds=1), "neighbours", 0.2) == [("period 1 of 3, neighbours", 0.2)]
+def test_other_stages_do_not():
+    assert reported(0, Config(rounds=1), "neighbours", 0.2) == [("period 1 of 3, neighbours", 0.2)]
 
 
-def test_with_eta_nobody_knows_how_many_periods_there_will_be():
-    assert told(4, Config(eta=0.9), "training", 1.0) == [("period 5, training", 1.0)]
+def test_with_eta_the_number_of_periods_is_unknown():
+    assert reported(4, Config(eta=0.9), "training", 1.0) == [("period 5, training", 1.0)]
 
 
 def test_the_whole_never_passes_its_end():
-    assert told(3, Config(rounds=1, n_periods=3), "training", 1.0)[-1] == (WHOLE, 1.0)
+    assert reported(3, Config(rounds=1, n_periods=3), "training", 1.0)[-1] == (OVERALL, 1.0)
 
 
-def test_nobody_listens():
+def test_without_progress_there_is_nothing_to_call():
     assert in_period(None, 0, Config()) is None

@@ -87,12 +87,12 @@ def points_to_most(w, members, i):
 
 
 def merge_clusters(
-    indices, weights, first, n_near, lam, update="exact", alpha=0.0, n_clusters=1, max_merges=None
+    indices, weights, initial, n_near, lam, update="exact", alpha=0.0, n_clusters=1, max_merges=None
 ):
     """All merges, as pairs of cluster numbers with their affinity."""
     w = dense_graph(indices, weights)
-    n_first = max(first) + 1
-    members = {c: [x for x in range(len(first)) if first[x] == c] for c in range(n_first)}
+    n_initial = max(initial) + 1
+    members = {c: [x for x in range(len(initial)) if initial[x] == c] for c in range(n_initial)}
     affinity = Affinities(w, members, update, alpha)
     merges = []
 
@@ -100,10 +100,10 @@ def merge_clusters(
         return len(members) <= n_clusters or len(merges) == max_merges
 
     def merge(i, j, value):
-        affinity.merge(i, j, n_first + len(merges))
+        affinity.merge(i, j, n_initial + len(merges))
         merges.append((min(i, j), max(i, j), value))
 
-    for i in range(n_first):
+    for i in range(n_initial):
         if not enough() and i in members and not any(affinity(i, j) > 0 for j in members if j != i):
             target = points_to_most(w, members, i)
             if target is not None:

@@ -1,49 +1,95 @@
-"""The joint experiment: measured once, resumed, and rendered as it was found."""
+"""The joint experiment: measured, resumed, and rendered as it was found."""
 
 from dataclasses import replace
 
 import pytest
 
-from jule.joint import Config, preset
-from jule.paper import joint, tables
-from jule.paper.numbers import OURS_RC, OURS_SF
-from jule.paper.records import write_record
+from jule.joint.config import Config, preset
+from jule.paper import joint
+from jule.paper.driver import run_experiment
+from jule.paper.experiment import Cell, Request
+from jule.paper.joint import Joint, config_for
+from jule.paper.records import read_record, write_record
 
-QUICK = Config(n_clusters=10, rounds=1, n_periods=2, least_images=500, epochs=0.1)
+QUICK = Config(n_clusters=10, rounds=1, n_periods=2, min_images=500, epochs=0.1)
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(joint, "config_for", lambda *given: replace(QUICK, seed=given[-1]))
+    """Make the settings of every cell cheap."""
+    monkeypatch.setattr(joint, "config_for", lambda cell, _k: replace(QUICK, seed=cell.seed))
 
 
-def test_a_run_is_measured_and_its_folder_removed(quick, tmp_path):
-    record = joint.measure("digits", "default", 1, tmp_path / "results", tmp_path / "runs")
-    assert record["settings"]["seed"] == record["seed"] == 1
+def run(tmp_path, **options):
+    lines = []
+    run_experiment(
+        Joint(),
+        Request(datasets=("digits",), **options),
+        results=tmp_path / "results",
+        runs=tmp_path / "runs",
+        say=lines.append,
+    )
+    return lines
+
+
+def record_path(tmp_path, seed):
+    return tmp_path / "results" / "joint" / "default" / f"digits-{seed}.json"
+
+
+def test_a_run_is_measured_once_and_its_folder_removed(quick, tmp_path):
+    (line,) = run(tmp_path, seeds=1)
+    record = read_record(record_path(tmp_path, 0))
+    assert record["seed"] == record["settings"]["seed"] == 0
+    assert record["command"] == "jule reproduce joint --datasets digits --preset default --seeds 1"
     assert record["images trained on"] == 2 * 500
-    for which in ("sf", "rc", "labels"):
-        assert 0 < record["scores"][which]["nmi"] <= 1
-    assert record["scores"]["labels"] == record["scores"][record["chosen"]]
     assert len(record["history"]) == 2
+    assert record["scores"]["labels"] == record["scores"][record["chosen"]]
+    assert f"RC {record['scores']['rc']['nmi']:.3f}" in line
+    assert "(paper - / -)" in line
     assert list((tmp_path / "runs").iterdir()) == []
-    path = joint.record_path(tmp_path / "results", "digits", "default", 1)
-    before = path.stat().st_mtime_ns
-    again = joint.measure("digits", "default", 1, tmp_path / "results", tmp_path / "runs")
-    assert again["scores"] == record["scores"]
-    assert path.stat().st_mtime_ns == before, "what is there is not measured again"
+    assert run(tmp_path, seeds=1) == [line]
+    assert read_record(record_path(tmp_path, 0)) == record
 
 
-def test_other_settings_are_measured_anew(quick, monkeypatch, tmp_path):
-    first = joint.measure("digits", "default", 0, tmp_path, tmp_path / "runs")
-    monkeypatch.setattr(joint, "config_for", lambda *given: replace(QUICK, margin=0.3))
-    second = joint.measure("digits", "default", 0, tmp_path, tmp_path / "runs")
-    assert (first["settings"]["margin"], second["settings"]["margin"]) == (0.2, 0.3)
+def test_an_interrupted_run_is_resumed(quick, monkeypatch, tmp_path):
+    run(tmp_path / "straight", seeds=1)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jule.paper.joint.scores", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, seeds=1)
+    folder = tmp_path / "runs" / "joint-default-digits-0"
+    assert (folder / "config.json").exists()
+    run(tmp_path, seeds=1)
+    straight = read_record(record_path(tmp_path / "straight", 0))
+    assert read_record(record_path(tmp_path, 0))["scores"] == straight["scores"]
+    assert not folder.exists()
+
+
+def test_a_record_without_a_field_has_its_default():
+    cell = Cell("", "usps", "default", 1)
+    settings = config_for(cell, 10).to_json()
+    assert Joint().is_current(cell, {"clusters": 10, "settings": settings})
+    del settings["margin"]
+    assert Joint().is_current(cell, {"clusters": 10, "settings": settings})
+    assert not Joint().is_current(cell, {"clusters": 10, "settings": settings | {"margin": 0.3}})
 
 
 def test_only_the_papers_preset_has_a_rate_for_faces():
-    assert joint.config_for("umist", "paper", 20, 0) == preset("paper", n_clusters=20, eta=0.2)
-    assert joint.config_for("usps", "paper", 10, 0) == preset("paper", n_clusters=10)
-    assert joint.config_for("umist", "default", 20, 3) == preset("default", n_clusters=20, seed=3)
+    umist, usps = (Cell("", name, "paper", 0) for name in ("umist", "usps"))
+    assert config_for(umist, 20) == preset("paper", n_clusters=20, eta=0.2)
+    assert config_for(usps, 10) == preset("paper", n_clusters=10)
+    assert config_for(replace(umist, preset="default", seed=3), 20) == preset(
+        "default", n_clusters=20, seed=3
+    )
+
+
+def test_an_unknown_preset_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"unknown preset 'papre'\. Did you mean 'paper'"):
+        run(tmp_path, preset="papre")
 
 
 def record(nmi, chosen="rc"):
@@ -59,26 +105,18 @@ def record(nmi, chosen="rc"):
     }
 
 
-def test_the_table_shows_mean_and_spread_over_the_seeds(tmp_path):
+def test_the_tables_show_mean_and_spread_over_the_seeds(tmp_path):
     for seed, nmi in enumerate((0.8, 0.9, 1.0)):
-        write_record(joint.record_path(tmp_path, "usps", "default", seed), record(nmi))
-    write_record(joint.record_path(tmp_path, "usps", "paper", 0), record(0.4))
-    write_record(joint.record_path(tmp_path, "mnist-test", "default", 0), record(0.7))
-    shown = tables.TABLES["joint default"](tmp_path)
+        write_record(tmp_path / "joint" / "default" / f"usps-{seed}.json", record(nmi))
+    write_record(tmp_path / "joint" / "paper" / "usps-0.json", record(0.4))
+    write_record(tmp_path / "joint" / "default" / "mnist-test-0.json", record(0.7))
+    tables = Joint().render(tmp_path)
+    shown = tables["joint default"]
     assert "| USPS | 0.858 / 0.922 |" in shown
     assert "0.900 ± 0.082 / 0.900 ± 0.082" in shown
     assert shown.count("\n") == 3, "sets without results have no row"
-    assert "| MNIST-test |" in shown, "whose records are not MNIST-full's"
-    assert "1.00 |" in tables.TABLES["presets"](tmp_path)
-    chosen = tables.TABLES["chosen"](tmp_path)
-    assert "better one was chosen | 4 |" in chosen
-    assert "worse one was chosen | 1 |" in chosen
-    assert "cost | 0.100 |" in chosen
-
-
-def test_the_papers_numbers_are_those_of_nine_sets():
-    assert OURS_SF.keys() == OURS_RC.keys()
-    assert len(OURS_SF) == 9
-    assert all(
-        0 < value <= 1 for table in (OURS_SF, OURS_RC) for s in table.values() for value in s
-    )
+    assert "| MNIST-test |" in shown, "its records are not those of MNIST-full"
+    assert "1.00 |" in tables["presets"]
+    assert "better one was chosen | 4 |" in tables["chosen"]
+    assert "worse one was chosen | 1 |" in tables["chosen"]
+    assert "cost | 0.100 |" in tables["chosen"]

@@ -3,58 +3,69 @@
 from pathlib import Path
 
 import pytest
+from benchmarks import tables as benchmarks
 
-from jule.paper import tables
-from jule.paper.numbers import AC_GDL
 from jule.paper.records import read_record, write_record
+from jule.paper.registry import EXPERIMENTS, experiment_tables
+from jule.paper.tables import fill, fill_pages, has_tables, pages_of
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = pages_of(ROOT)
+KINDS = {"results": experiment_tables(), "benchmark": benchmarks.TABLES}
 
 
+@pytest.mark.parametrize("word", KINDS)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_pages_show_what_was_measured(page):
+def test_pages_show_what_was_measured(page, word):
     text = page.read_text(encoding="utf-8")
-    assert tables.fill(text, ROOT / "results") == text
+    assert fill(text, word, KINDS[word], ROOT / "results") == text
 
 
-def test_every_table_is_shown_somewhere():
+@pytest.mark.parametrize("word", KINDS)
+def test_every_table_is_shown_somewhere(word):
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    for name in tables.TABLES:
-        assert f"<!-- results: {name} -->" in text
+    for name in KINDS[word]:
+        assert f"<!-- {word}: {name} -->" in text
+
+
+def test_all_published_records_are_current():
+    for experiment in EXPERIMENTS.values():
+        for request in experiment.published:
+            for cell in experiment.cells(experiment.check(request)):
+                record = read_record(ROOT / "results" / cell.path)
+                assert experiment.is_current(cell, record), f"{cell.path} has other settings"
+
+
+def table(results):
+    return f"| {(results / 'x').read_text()} |"
 
 
 def test_only_the_marked_place_changes(tmp_path):
-    write_record(
-        tmp_path / "benchmarks" / "neighbors.json",
-        {
-            "measured": {
-                "seconds": {"ours": 2.0},
-                "faiss / jule": 3.0,
-                "jule / bare products all": 1.25,
-                "jule / bare products once": 1.5,
-            }
-        },
+    (tmp_path / "x").write_text("new")
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs" / "page.md"
+    page.write_text(
+        "before\n<!-- results: x -->\nold\n<!-- end -->\nafter\n<!-- benchmark: x -->\n"
     )
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- results: neighbors -->\nold\n<!-- end -->\nafter\n")
-    assert tables.fill_pages([page], tmp_path) == [page]
-    text = page.read_text()
-    assert text.startswith("before\n<!-- results: neighbors -->\n|")
-    assert text.endswith("<!-- end -->\nafter\n")
-    assert "| faiss / jule | 3.00 |" in text
-    assert "old" not in text
-    assert tables.fill_pages([page], tmp_path) == []
+    assert has_tables(tmp_path, "results")
+    assert fill_pages(tmp_path, "results", {"x": table}, tmp_path) == [page]
+    assert page.read_text() == (
+        "before\n<!-- results: x -->\n| new |\n<!-- end -->\nafter\n<!-- benchmark: x -->\n"
+    )
+    assert fill_pages(tmp_path, "results", {"x": table}, tmp_path) == []
 
 
 def test_an_unknown_table_is_named(tmp_path):
-    with pytest.raises(ValueError, match="no table is called 'speed'"):
-        tables.fill("<!-- results: speed -->\n<!-- end -->", tmp_path)
+    page = "<!-- benchmark: speed -->\n<!-- end -->"
+    assert fill(page, "results", {}, tmp_path) == page
+    with pytest.raises(ValueError, match="no benchmark table is called 'speed'; there are x"):
+        fill(page, "benchmark", {"x": table}, tmp_path)
 
 
 def test_a_missing_result_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"linkage\.json is not there: run"):
-        tables.fill("<!-- results: linkage -->\n<!-- end -->", tmp_path)
+    page = "<!-- benchmark: linkage -->\n<!-- end -->"
+    with pytest.raises(FileNotFoundError, match=r"linkage\.json does not exist: run"):
+        fill(page, "benchmark", benchmarks.TABLES, tmp_path)
 
 
 def test_a_damaged_result_is_named(tmp_path):
@@ -65,12 +76,29 @@ def test_a_damaged_result_is_named(tmp_path):
 
 
 def test_records_carry_versions_and_leave_no_part(tmp_path):
-    write_record(tmp_path / "a" / "x.json", {"nmi": 0.5})
+    written = write_record(tmp_path / "a" / "x.json", {"nmi": 0.5})
     record = read_record(tmp_path / "a" / "x.json")
+    assert record == written
     assert record["nmi"] == 0.5
     assert {"python", "numpy", "jule"} <= set(record["versions"])
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["x.json"]
 
 
-def test_the_papers_numbers_are_scores():
-    assert all(0 <= value <= 1 for score in AC_GDL.values() for value in score)
+def test_benchmarks_before_and_after_are_shown_as_ratios(tmp_path):
+    taken = {"before": 3.0, "after": 1.5, "before / after": 2.0}
+    counts = {"neighbour searches": 9, "embeddings": 8}
+    write_record(
+        tmp_path / "benchmarks" / "once.json",
+        {
+            "settings": {"images": 10_000, "pictures": 80},
+            "measured": {
+                "large": {"jule cluster": taken},
+                "small": {"jule --help": taken},
+                "counts": {"jule cluster": {"before": counts, "after": counts}},
+            },
+        },
+    )
+    shown = benchmarks.once(tmp_path)
+    assert "| `jule cluster`, 10,000 images of MNIST-test | 3.00 s | 1.50 s | 2.00 |" in shown
+    assert "| `jule --help`, 80 pictures |" in shown
+    assert "| `jule cluster` | 9 | 9 | 8 | 8 |" in benchmarks.once_counts(tmp_path)

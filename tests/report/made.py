@@ -4,12 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from jule.forward import agglomerate, default_min_cluster_size, prepare
+from jule.forward import prepare
 from jule.images import fingerprint
-from jule.joint import Config, finish, first_network
-from jule.joint.state import Period, State
-from jule.runs import SNAPSHOTS, Finished, create_run, write_results
-from jule.snapshots import save_snapshot, shown_samples, take_snapshot
+from jule.joint import Config, Period, State, finish, init_network, represent
+from jule.joint.clustering import cut_tree, initial_clusters, merge_tree
+from jule.report import Report
+from jule.runs.folder import DUPLICATES, SNAPSHOTS, create_run
+from jule.runs.results import new_results, write_results
+from jule.runs.snapshots import save_snapshot, shown_samples, take_snapshot
+from jule.runs.tables import write_duplicates
 
 HOSTILE = [
     "<img src=x onerror=window.hacked=1>.jpg",
@@ -23,7 +26,7 @@ HOSTILE = [
 
 
 def periods(counts):
-    """A history of so many clusters after each period."""
+    """A history with these numbers of clusters before the first and after each period."""
     return tuple(
         Period(
             round=0,
@@ -42,32 +45,47 @@ def periods(counts):
     )
 
 
-def finished_of(samples, k, names=None, n_neighbors=20):
+def results_of(samples, k, names=None, *, true_labels=None, first_copies=None):
     """Results of a run on these samples, with the prepared pixels as its representation."""
-    config = Config(n_clusters=k, n_neighbors=n_neighbors)
+    config = Config(n_clusters=k)
     flat = samples.reshape(len(samples), -1)
     embedding = np.asarray(prepare(flat.astype(np.float32), "l2"), np.float32)
-    tree = agglomerate(embedding, n_neighbors=min(n_neighbors, len(flat) - 1))
-    state = State(labels=tree.cut(k, default_min_cluster_size(len(flat), k)))
-    names = [str(i) for i in range(len(flat))] if names is None else names
-    counts = [len(samples), max(k, len(samples) // 5), k]
-    embedder = first_network(samples, config)
-    return Finished(config, names, finish(embedding, state, config), periods(counts), embedder)
+    representation = represent(embedding, config)
+    tree = merge_tree(representation, initial_clusters(representation, config), config)
+    state = State(labels=cut_tree(tree, k, config), representation=representation)
+    return new_results(
+        config,
+        finish(state, config, first_copies=first_copies),
+        periods([len(samples), max(k, len(samples) // 5), k]),
+        names=names,
+        seconds=3.2,
+        true_labels=true_labels,
+        first_copies=first_copies,
+    )
 
 
-def run_of(folder, samples, k, names=None, labels=None):
-    """A run folder with all its files, the samples beside it."""
-    finished = finished_of(samples, k, names)
-    source = folder.with_suffix(".npz")
-    np.savez(source, images=samples)
-    run = create_run(folder, finished.config, fingerprint(samples), source=str(source))
-    write_results(run, finished, labels)
+def run_of(folder, samples, k, names=None, *, first_copies=None, source=None):
+    """A run folder with all its files; its samples are beside it unless `source` has them."""
+    results = results_of(samples, k, names, first_copies=first_copies)
+    if source is None:
+        source = folder.with_suffix(".npz")
+        np.savez(source, images=samples)
+    run = create_run(folder, results.config, fingerprint(samples), source=str(source))
+    write_results(run, results, init_network(samples, results.config))
+    write_duplicates(run.path(DUPLICATES), results.names, results.first_copies)
     for period, clusters in enumerate((len(samples) // 3, len(samples) // 8, k)):
         shown = shown_samples(len(samples))
-        cut = finished.result.tree.cut(max(k, clusters))
-        shot = take_snapshot(period, finished.result.embedding[shown], cut)
+        cut = results.result.tree.cut(max(k, clusters))
+        shot = take_snapshot(period, results.result.embedding[shown], cut)
         save_snapshot(run.path(SNAPSHOTS), shot)
     return run
+
+
+def page_of(folder, results, images=None, **options):
+    """Write the page of results in memory."""
+    return Report.of_results(results, images, umap=False, **options).write_html(
+        folder / "page.html"
+    )
 
 
 def blobs(n, shape=(12,), k=3, seed=0):
@@ -75,3 +93,20 @@ def blobs(n, shape=(12,), k=3, seed=0):
     rng = np.random.default_rng(seed)
     centres = rng.uniform(0, 1, (k, *shape))
     return np.clip(centres[np.arange(n) % k] + rng.normal(0, 0.05, (n, *shape)), 0, 1)
+
+
+def labels_in(page):
+    """The labels that a page shows."""
+    return np.array(page.evaluate("Array.from(jule.labels)"))
+
+
+def name_field(page, number):
+    """The name of a cluster on its card, which is filled when it comes into sight."""
+    page.evaluate(f"document.getElementById('cluster-{number}').scrollIntoView()")
+    return page.locator(f"#cluster-{number} .name")
+
+
+def rename(page, number, name):
+    """Give a cluster a name on the page."""
+    name_field(page, number).fill(name)
+    name_field(page, number).press("Enter")

@@ -3,128 +3,47 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from jule.forward import MergeTree, default_min_cluster_size
-from jule.images import load_dataset
 from jule.report import Report
-from jule.report.edits import apply_edits, read_edits
-from jule.report.source import cluster_names
-from jule.runs import read_results
-from tests.report.made import HOSTILE, blobs, finished_of, run_of
-
-
-@pytest.fixture(scope="module")
-def images():
-    return load_dataset("digits").images[:600]
-
-
-@pytest.fixture(scope="module")
-def run(images, tmp_path_factory):
-    made = run_of(tmp_path_factory.mktemp("runs") / "run", images, 8)
-    made.report().write(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def page(run):
-    return run.path("report.html")
-
-
-def write(folder, finished, images=None, **about):
-    path = folder / "page.html"
-    Report.of_results(finished, images, umap=False, **about).write_html(path)
-    return path
-
-
-def labels_in(page):
-    return np.array(page.evaluate("Array.from(jule.labels)"))
+from jule.runs.results import read_results
+from tests.report.made import HOSTILE, blobs, page_of, results_of
 
 
 def n_cards(page):
     return page.locator(".card").count()
 
 
-def test_opens_with_the_runs_own_labels(visit, page, run, keep_picture):
+def test_opens_with_the_labels_of_the_run(visit, page, run, keep_picture):
     with visit(page) as shown:
         assert n_cards(shown) == 8
-        np.testing.assert_array_equal(labels_in(shown), read_results(run).result.labels)
-        assert "the run’s own result" in shown.inner_text("#which")
-        assert "600 images in 8 clusters" in shown.inner_text("h1")
+        labels = shown.evaluate("Array.from(jule.labels)")
+        assert labels == read_results(run).result.labels.tolist()
+        assert shown.inner_text("#which") == "8 clusters, as in the run"
+        assert shown.inner_text("h1") == "400 images in 8 clusters"
+        assert shown.title() == "400 images in 8 clusters · run.npz"
         assert not shown.is_visible("#back")
-        assert shown.locator("#stages canvas").count() == 3
-        assert shown.locator("#charts figure").count() == 3
         shown.wait_for_selector(".leaves .pic")
-        assert shown.locator(".leaves li").count() == 8
         keep_picture(shown, "test-desktop-light")
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 9, 50, 300])
-def test_the_slider_gives_exactly_k_cards_and_the_labels_of_python(visit, page, run, k):
-    tree = read_results(run).result.tree
-    expected = tree.cut(k, default_min_cluster_size(600, k))
+def test_how_it_was_computed_is_out_of_the_way(visit, page):
     with visit(page) as shown:
-        shown.fill("#k", str(k))
-        shown.press("#k", "Enter")
-        assert n_cards(shown) == k
-        np.testing.assert_array_equal(labels_in(shown), expected)
-        assert "the merge tree, cut here" in shown.inner_text("#which")
-        shown.click("#back")
-        assert n_cards(shown) == 8
-        np.testing.assert_array_equal(labels_in(shown), read_results(run).result.labels)
-
-
-def test_the_slider_goes_by_key_by_button_and_by_mouse(visit, page):
-    with visit(page) as shown:
-        shown.focus("#slider")
-        shown.keyboard.press("ArrowRight")
-        assert n_cards(shown) == 9
-        shown.keyboard.press("ArrowLeft")
-        shown.keyboard.press("ArrowLeft")
-        assert n_cards(shown) == 7
-        shown.click("#more")
-        assert n_cards(shown) == 8
-        assert shown.get_attribute("#slider", "aria-valuetext") == "8 clusters"
-        box = shown.locator("#slider").bounding_box()
-        shown.mouse.click(box["x"] + box["width"] - 9, box["y"] + box["height"] / 2)
-        assert n_cards(shown) > 250
-        shown.fill("#k", "9999")
-        shown.press("#k", "Enter")
-        assert n_cards(shown) == 300
-        chip = shown.locator("#suggested .chip").first
-        chip.click()
-        assert n_cards(shown) == int(chip.inner_text())
-
-
-def random_tree(rng, n):
-    alive, merges = list(range(n)), []
-    while len(alive) > 1:
-        # Mostly the oldest with another one, so that there are combs and outliers.
-        a = alive.pop(0 if rng.random() < 0.5 else int(rng.integers(len(alive))))
-        b = alive.pop(int(rng.integers(len(alive))))
-        merges.append((a, b))
-        alive.insert(int(rng.integers(len(alive) + 1)), n + len(merges) - 1)
-    return MergeTree(n, np.array(merges), np.zeros(n - 1))
-
-
-def test_any_tree_is_cut_as_in_python(visit, page):
-    rng = np.random.default_rng(0)
-    with visit(page) as shown:
-        for n in (2, 3, 5, 17, 60, 200, 500):
-            for _ in range(5):
-                tree = random_tree(rng, n)
-                ks = sorted({1, 2, n, *rng.integers(1, n + 1, 6).tolist()})
-                found = shown.evaluate(
-                    "([n, merges, ks]) => ks.map("
-                    "(k) => Array.from(jule.cutOther(n, Int32Array.from(merges), k)))",
-                    [n, tree.merges.ravel().tolist(), ks],
-                )
-                for k, labels in zip(ks, found, strict=True):
-                    expected = tree.cut(k, default_min_cluster_size(n, k))
-                    np.testing.assert_array_equal(labels, expected)
+        for word in ("SF", "RC", "NMI", "loss"):
+            assert word not in shown.inner_text(".headline")
+        assert "of the neighbours of an image" in shown.inner_text(".headline")
+        assert "skipped" not in shown.inner_text(".headline")
+        assert not shown.is_visible("#stages canvas")
+        shown.click("#computed > summary")
+        assert shown.locator("#stages canvas").count() == 3
+        assert shown.is_visible("#stages canvas")
+        assert shown.locator("#charts figure").count() == 3
+        assert "SF and RC agree on" in shown.inner_text("#computed")
+        assert "n_clusters" in shown.inner_text("#computed .settings")
 
 
 def test_every_picture_is_the_right_one(visit, page, images):
@@ -139,7 +58,7 @@ def test_every_picture_is_the_right_one(visit, page, images):
 
 def test_pictures_of_a_large_run_lie_beside_the_page(visit, tmp_path):
     many = np.round(255 * blobs(2300, (10, 10), k=4)).astype(np.uint8)
-    path = write(tmp_path, finished_of(many, 4), many)
+    path = page_of(tmp_path, results_of(many, 4), many)
     assert len(list((tmp_path / "page_pictures").iterdir())) >= 1
     with visit(path) as shown:
         shown.wait_for_timeout(300)
@@ -154,126 +73,19 @@ def test_pictures_of_a_large_run_lie_beside_the_page(visit, tmp_path):
         shown.locator("#group-dialog .pic").nth(500).wait_for(state="attached")
 
 
-def test_naming_moving_and_taking_it_back_into_the_run(visit, images, tmp_path, keep_picture):
-    run = run_of(tmp_path / "run", images[:200], 4, names=[f"{i}.png" for i in range(200)])
-    run.report().write(run)
-    with visit(run.path("report.html")) as shown:
-        before = labels_in(shown)
-        shown.fill("#group-1 .name", "ones, “1” <b>")
-        shown.press("#group-1 .name", "Enter")
-        assert shown.locator("[data-link='1'] span").first.inner_text() == "ones, “1” <b>"
-        pic = shown.locator("#group-0 .pic").first
-        image = int(pic.get_attribute("data-image"))
-        pic.click()
-        assert shown.inner_text("#image-dialog-title") == f"{image}.png"
-        assert shown.locator("#image-dialog .around .pic").count() == 8
-        keep_picture(shown, "test-image")
-        shown.select_option("#image-dialog select", label="ones, “1” <b>")
-        assert labels_in(shown)[image] == 1
-        other = int(np.flatnonzero(before == 0)[np.flatnonzero(before == 0) != image][0])
-        shown.evaluate("document.getElementById('image-dialog').close()")
-        shown.evaluate("document.getElementById('sort').focus()")
-        shown.click("#group-0 .open")
-        shown.click("#group-dialog button:has-text('Select')")
-        shown.click(f"#group-dialog .pic[data-image='{other}']")
-        shown.select_option("#selection-bar select", label="a new cluster")
-        assert n_cards(shown) == 5
-        assert labels_in(shown)[other] == 4
-        assert "2 images were moved" in shown.inner_text("#edits-said")
-        with shown.expect_download() as saved:
-            shown.click("#save-json")
-        saved.value.save_as(tmp_path / "edits.json")
-        with shown.expect_download() as saved:
-            shown.click("#save-csv")
-        saved.value.save_as(tmp_path / "clusters.csv")
-        after = labels_in(shown)
-        shown.click("#fewer")  # another view has its own changes
-        assert "unchanged" in shown.inner_text("#edits-said")
-        shown.click("#back")
-        assert "2 images were moved" in shown.inner_text("#edits-said")
-    with open(tmp_path / "clusters.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [int(row["cluster"]) for row in rows] == after.tolist()
-    assert rows[image]["name"] == "ones, “1” <b>"
-    apply_edits(run, read_edits(tmp_path / "edits.json"))
-    assert read_results(run).result.labels.tolist() == after.tolist()
-    assert cluster_names(run) == {1: "ones, “1” <b>"}
-    run.report().write(run)
-    with visit(run.path("report.html")) as shown:
-        assert shown.input_value("#group-1 .name") == "ones, “1” <b>"
-
-
-def test_a_doubtful_image_is_moved_at_once_and_changes_are_forgotten(visit, tmp_path):
-    rng = np.random.default_rng(0)
-    finished = finished_of(rng.uniform(0, 1, (200, 6, 6)).astype(np.float32), 4)
-    path = write(tmp_path, finished, rng.uniform(0, 1, (200, 6, 6)))
-    with visit(path) as shown:
-        before = labels_in(shown)
-        move = shown.locator(".doubt .quiet").first
-        image = int(shown.locator(".doubt .pic").first.get_attribute("data-image"))
-        move.click()
-        assert labels_in(shown)[image] != before[image]
-        shown.click("#undo")
-        np.testing.assert_array_equal(labels_in(shown), before)
-
-
-def test_drawing_around_points_selects_them_in_the_gallery(visit, page, keep_picture):
-    with visit(page) as shown:
-        shown.click("#map-modes button:has-text('Select')")
-        shown.locator("#map-canvas").scroll_into_view_if_needed()
-        box = shown.locator("#map-canvas").bounding_box()
-        corners = [(0.05, 0.05), (0.6, 0.05), (0.6, 0.95), (0.05, 0.95)]
-        places = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
-        shown.mouse.move(*places[0])
-        shown.mouse.down()
-        for place in places[1:]:
-            shown.mouse.move(*place, steps=4)
-        shown.mouse.up()
-        assert shown.is_visible("#selected .pic")
-        assert "selected" in shown.inner_text("#selection-bar")
-        assert 0 < int(shown.inner_text("#selection-bar span").split()[0]) < 600
-        keep_picture(shown, "test-selection")
-        shown.keyboard.press("Escape")
-        assert not shown.is_visible("#selection-bar")
-
-
-def test_the_map_can_be_turned_zoomed_and_pointed_at(visit, page):
-    with visit(page) as shown:
-        shown.click("#map-views button:has-text('3-D')")
-        canvas = shown.locator("#map-canvas")
-        canvas.focus()
-        before = canvas.screenshot()
-        shown.keyboard.press("ArrowLeft")
-        shown.wait_for_timeout(100)
-        assert canvas.screenshot() != before
-        for key in ("+", "+", "-", "0"):
-            shown.keyboard.press(key)
-        shown.click("#map-views button:has-text('PCA')")
-        shown.wait_for_timeout(100)
-        box = canvas.bounding_box()
-        for step in range(60):
-            shown.mouse.move(box["x"] + 5 * step + 20, box["y"] + 4 * step + 20)
-            if shown.is_visible("#map-tip"):
-                break
-        assert shown.is_visible("#map-tip .picture")
-
-
 def test_hostile_names_do_nothing(visit, images, tmp_path):
     names = HOSTILE + [f"{i}.png" for i in range(len(HOSTILE), 60)]
-    finished = finished_of(images[:60], 3, names=names)
-    path = write(
-        tmp_path,
-        finished,
-        images[:60],
-        title=HOSTILE[0],
-        skipped=[(HOSTILE[0], HOSTILE[1])],
-        duplicates=[HOSTILE[:3]],
-        cluster_names={0: HOSTILE[1], 1: HOSTILE[0]},
+    firsts = np.arange(60)
+    firsts[1:3] = 0
+    results = results_of(images[:60], 3, names=names, first_copies=firsts)
+    named = replace(results, cluster_names={0: HOSTILE[1], 1: HOSTILE[0]})
+    path = page_of(
+        tmp_path, named, images[:60], source=HOSTILE[0], skipped=[(HOSTILE[0], HOSTILE[1])]
     )
     with visit(path) as shown:
         assert shown.inner_text(".source") == HOSTILE[0]
         assert HOSTILE[0] in shown.inner_text("#skipped")
-        assert shown.input_value("#group-0 .name") == HOSTILE[1]
+        assert shown.input_value("#cluster-0 .name") == HOSTILE[1]
         for image, name in enumerate(names[: len(HOSTILE)]):
             shown.evaluate(f"jule.open({image})")
             if "\t" not in name and "\udce9" not in name:
@@ -297,47 +109,109 @@ def test_hostile_names_do_nothing(visit, images, tmp_path):
 
 
 EDGES = {
-    "one cluster": lambda: (finished_of(blobs(40), 1), None, 1),
-    "two samples": lambda: (finished_of(blobs(2), 2), None, 2),
-    "two samples, one cluster": lambda: (finished_of(blobs(2), 1), None, 1),
-    "as many clusters as samples": lambda: (finished_of(blobs(9), 9), None, 9),
-    "vectors": lambda: (finished_of(blobs(50), 3), blobs(50), 3),
-    "float images": lambda: (finished_of(blobs(50, (6, 7)), 3), blobs(50, (6, 7)) - 0.5, 3),
+    "one cluster": lambda: (results_of(blobs(40), 1), None, 1),
+    "two samples": lambda: (results_of(blobs(2), 2), None, 2),
+    "two samples, one cluster": lambda: (results_of(blobs(2), 1), None, 1),
+    "as many clusters as samples": lambda: (results_of(blobs(9), 9), None, 9),
+    "vectors": lambda: (results_of(blobs(50), 3), blobs(50), 3),
+    "float images": lambda: (results_of(blobs(50, (6, 7)), 3), blobs(50, (6, 7)) - 0.5, 3),
     "colour": lambda: (
-        finished_of(blobs(50, (70, 40, 3)), 3),
+        results_of(blobs(50, (70, 40, 3)), 3),
         np.round(255 * blobs(50, (70, 40, 3))).astype(np.uint8),
         3,
     ),
-    "identical images": lambda: (finished_of(blobs(30), 3), np.ones((30, 5, 5), np.uint8), 3),
+    "identical images": lambda: (results_of(blobs(30), 3), np.ones((30, 5, 5), np.uint8), 3),
 }
 
 
 @pytest.mark.parametrize("make", EDGES.values(), ids=EDGES.keys())
 def test_edges(visit, tmp_path, make):
-    finished, samples, k = make()
-    with visit(write(tmp_path, finished, samples)) as shown:
+    results, samples, k = make()
+    with visit(page_of(tmp_path, results, samples)) as shown:
         assert n_cards(shown) == k
         shown.locator(".card").first.scroll_into_view_if_needed()
-        for other in {1, 2, len(finished.names)}:
+        for other in {1, 2, len(results.names)}:
             shown.evaluate(f"jule.show({other})")
             assert n_cards(shown) == other
+        assert shown.inner_text("h1").endswith(f"in {other} cluster{'' if other == 1 else 's'}")
         shown.locator(".card .pic").first.click()
         assert shown.is_visible("#image-dialog")
         if samples is None or samples.ndim == 2:
             assert shown.locator(".card .word").first.inner_text().isdigit()
-            assert "No pictures" in shown.inner_text(".chosen")
+            assert "No pictures" in shown.inner_text(".no-pictures")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_everything_without_scrolling_sideways(visit, page, scheme, keep_picture):
-    with visit(page, width=375, height=760, scheme=scheme) as shown:
+    with visit(page, width=360, height=760, scheme=scheme, touch=True) as shown:
+        shown.evaluate("document.getElementById('computed').open = true")
         shown.evaluate("jule.show(30)")
-        shown.wait_for_timeout(200)
-        assert shown.evaluate("document.documentElement.scrollWidth") <= 375
+        shown.wait_for_timeout(250)
+        assert shown.evaluate("document.documentElement.scrollWidth") <= 360
         keep_picture(shown, f"test-phone-{scheme}")
+        cards, map_top = shown.evaluate(
+            "['cards', 'map'].map((id) => document.getElementById(id).getBoundingClientRect().top)"
+        )
+        assert cards < map_top  # pictures come first
         shown.locator(".card").first.scroll_into_view_if_needed()
         shown.locator(".card .pic").first.click()
-        assert shown.evaluate("document.documentElement.scrollWidth") <= 375
+        assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_targets_are_large_enough_for_a_finger(visit, page):
+    with visit(page, width=360, height=760, touch=True) as shown:
+        shown.evaluate("jule.show(12)")
+        shown.wait_for_selector(".joint")
+        shown.locator(".card .pic").first.click()
+        small = shown.evaluate(
+            """[...document.querySelectorAll(
+              'button, select, summary, input:not([type=checkbox])'
+            )].filter((e) => e.checkVisibility()).map((e) => [e, e.getBoundingClientRect()])
+              .filter(([, { width, height }]) => Math.min(width, height) < 43.5)
+              .map(([e, box]) => `${e.tagName} ${e.className} ${box.width} ${box.height}`)"""
+        )
+        assert small == []
+
+
+def folder_of(path, images):
+    """Images as files with awkward names; only the first ones exist."""
+    names = ["a b/100% #1?.png", "ü.png", *(f"gone/{i}.png" for i in range(2, len(images)))]
+    (path / "a b").mkdir(parents=True)
+    for name, image in zip(names[:2], images, strict=False):
+        pixels = np.kron(image.astype(np.uint8) * 15, np.ones((30, 30), np.uint8))
+        Image.fromarray(pixels).save(path / name)
+    return names
+
+
+def test_an_image_is_enlarged_from_its_original(visit, images, tmp_path, keep_picture):
+    names = folder_of(tmp_path / "my photos", images[:40])
+    results = results_of(images[:40], 3, names=names)
+    path = page_of(tmp_path, results, images[:40], source=tmp_path / "my photos")
+    with visit(path, missing="gone/") as shown:
+        for image in (0, 1):
+            shown.evaluate(f"jule.open({image})")
+            shown.wait_for_selector("#image-dialog img")
+            assert shown.evaluate("document.querySelector('#image-dialog img').naturalWidth") == 240
+            assert shown.inner_text("#image-dialog-title") == names[image]
+        keep_picture(shown, "test-original")
+        shown.evaluate("jule.open(2)")
+        shown.wait_for_timeout(200)
+        assert shown.locator("#image-dialog img").count() == 0
+        assert shown.is_visible("#image-dialog .large .picture")
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "/etc/a.png", "a/../../b.png", "./a.png"])
+def test_no_name_leads_out_of_the_folder(visit, images, tmp_path, name):
+    folder_of(tmp_path / "photos", images[:20])
+    names = ["ü.png", name, *(f"{i}.png" for i in range(2, 20))]
+    path = page_of(
+        tmp_path, results_of(images[:20], 2, names=names), images[:20], source=tmp_path / "photos"
+    )
+    with visit(path) as shown:
+        shown.evaluate("jule.open(1)")
+        shown.wait_for_timeout(100)
+        assert len(shown.asked) == 1 + sum(url.startswith("data:") for url in shown.asked)
+        assert shown.locator("#image-dialog img").count() == 0
 
 
 def test_by_keyboard_alone(visit, page):
@@ -370,7 +244,7 @@ def test_print_shows_every_card(visit, page, keep_picture):
 
 def test_a_notebook_shows_the_page(browser, run, tmp_path):
     path = tmp_path / "notebook.html"
-    path.write_text("<meta charset='utf-8'>" + run.report()._repr_html_(), encoding="utf-8")
+    path.write_text("<meta charset='utf-8'>" + Report.of_run(run)._repr_html_(), encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
     page.frame_locator("iframe").locator(".card .pic").first.wait_for()

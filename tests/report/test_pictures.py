@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jule.forward import MergeTree, agglomerate
-from jule.report.arrays import leaf_order
 from jule.report.pictures import brightness, make_sheets, thumbnail
 
 
@@ -70,18 +68,3 @@ def test_floats_are_scaled_to_black_and_white():
     assert thumbnail(image, (-2.0, 6.0), (1, 3)).tolist() == [[0, 128, 255]]
     flat = np.full((2, 3, 3), 7.0, np.float32)
     assert make_sheets(flat).kind == "png"  # nothing is divided by zero
-
-
-def test_samples_of_any_cluster_lie_side_by_side():
-    samples = np.random.default_rng(0).normal(size=(200, 5))
-    tree = agglomerate(samples)
-    order = leaf_order(tree)
-    assert sorted(order.tolist()) == list(range(200))
-    for k in (2, 5, 30):
-        labels = tree.cut(k)[order]
-        assert (np.diff(labels) != 0).sum() == k - 1
-
-
-def test_a_tree_that_is_not_whole_has_an_order_too():
-    tree = MergeTree(4, np.array([[0, 2]]), np.array([0.5]))
-    assert sorted(leaf_order(tree).tolist()) == [0, 1, 2, 3]

@@ -1,26 +1,22 @@
-"""Which samples meet in a batch: the triplets of a batch are all that a step can learn from."""
+"""Choose the samples of each batch: a training step learns from the triplets within it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-Batches = Literal["clusters", "random"]
-BATCHES: tuple[Batches, ...] = ("clusters", "random")
 
 
 def cluster_batches(
     labels: NDArray[np.integer], batch_size: int, per_cluster: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """Deal out batches for ever, each with a few samples of each of many clusters.
+    """Yield batches indefinitely, each with a few samples from each of many clusters.
 
-    An epoch shuffles every cluster, cuts it into groups of `per_cluster` samples (what is left
-    over, if it is one sample alone, joins another group), and deals the groups out in random
-    order. So each sample comes once an epoch, and always with others of its cluster; samples that
-    are alone in their cluster come too, as negatives.
+    Each epoch shuffles every cluster, cuts it into groups of `per_cluster` samples (a single
+    sample left over joins another group), and yields the groups in random order. Each sample
+    therefore occurs once per epoch, together with others of its cluster. Samples that are alone
+    in their cluster serve as negatives.
 
     Examples
     --------
@@ -32,21 +28,21 @@ def cluster_batches(
     while True:
         groups = _shuffled_groups(labels, per_cluster, rng)
         batch: list[NDArray[np.int64]] = []
-        held = 0
+        n_samples = 0
         for group in groups:
             batch.append(group)
-            held += len(group)
-            if held >= batch_size:
+            n_samples += len(group)
+            if n_samples >= batch_size:
                 yield np.concatenate(batch)
-                batch, held = [], 0
-        if held:
+                batch, n_samples = [], 0
+        if n_samples:
             yield np.concatenate(batch)
 
 
 def _shuffled_groups(
     labels: NDArray[np.integer], size: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """Cut every cluster into groups of `size` in random order, and shuffle the groups."""
+    """Split every cluster at random into groups of `size`, and shuffle the groups."""
     shuffled = rng.permutation(len(labels))
     by_cluster = shuffled[np.argsort(labels[shuffled], kind="stable")]
     counts = np.bincount(labels)
@@ -63,12 +59,12 @@ def _shuffled_groups(
 def random_batches(
     n_samples: int, batch_size: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """Deal out batches for ever, every sample once an epoch in random order.
+    """Yield batches indefinitely, with every sample once per epoch in random order.
 
     Examples
     --------
-    >>> deal = random_batches(5, 3, np.random.default_rng(0))
-    >>> sorted(np.concatenate([next(deal), next(deal)]).tolist())
+    >>> batches = random_batches(5, 3, np.random.default_rng(0))
+    >>> sorted(np.concatenate([next(batches), next(batches)]).tolist())
     [0, 1, 2, 3, 4]
     """
     while True:

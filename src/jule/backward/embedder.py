@@ -1,4 +1,4 @@
-"""From raw samples to unit vectors: a network, and all that stands around it.
+"""Embed raw samples as unit vectors: a network with its input scaling and output norm.
 
 Shapes in comments: n samples, c channels, h x w pixels.
 """
@@ -14,23 +14,26 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jule.backward.networks import MLP, ConvNet
+from jule.backward.networks import Network, build_network, network_name
+from jule.backward.plan import input_size
+
+CUSTOM = "custom"  # how a description calls a network that is not in the registry
 
 
 class Embedder(nn.Module):
-    """A network with all that stands around it: scaling of the pixels before, L2 norm after.
+    """A network with scaling of its input and L2 normalisation of its output.
 
     Parameters
     ----------
     body
-        Maps what `scaled` gives, images (n, c, h, w) or vectors (n, d), to vectors.
+        Maps scaled images (n, c, h, w) or vectors (n, d) to vectors.
     mean, std
-        Of every channel (or feature) over the whole set.
+        Mean and standard deviation of every channel (or feature) over the whole data set.
     size
-        (height, width) that images are averaged down to; None leaves them as they are.
-    level
-        Whether every image is first divided by the root mean square of its own pixels, so that
-        bright and dark pictures of one thing look alike.
+        (height, width) to which images are averaged down; None keeps their size.
+    normalize
+        Whether to divide every image by the root mean square of its pixels first, so that bright
+        and dark images of the same object look alike.
 
     Examples
     --------
@@ -49,23 +52,23 @@ class Embedder(nn.Module):
         std: Tensor,
         size: tuple[int, int] | None = None,
         *,
-        level: bool = False,
+        normalize: bool = False,
     ) -> None:
         super().__init__()
         self.body = body
         self.size = size
-        self.level = level
+        self.normalize = normalize
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
     def scaled(self, x: Tensor) -> Tensor:
-        """Bring raw pixels or features to the network's size, mean 0 and deviation 1."""
+        """Resize and standardise raw images, or standardise vectors, for the network."""
         if x.ndim == 2:
             return (x - self.mean) / self.std
-        if self.level:
-            x = x / _own_level(x)
+        if self.normalize:
+            x = x / _root_mean_square(x)
         if self.size is not None and self.size != tuple(x.shape[2:]):
-            x = F.interpolate(x, self.size, mode="area")
+            x = resize(x, self.size)
         return (x - self.mean[:, None, None]) / self.std[:, None, None]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -73,11 +76,11 @@ class Embedder(nn.Module):
         return self.of_scaled(self.scaled(x))
 
     def of_scaled(self, x: Tensor) -> Tensor:
-        """Map what `scaled` gave to unit vectors."""
+        """Map samples that `scaled` returned to unit vectors."""
         return F.normalize(self.body(x).flatten(1))
 
     def tap(self, x: Tensor, name: str) -> Tensor:
-        """Give the output of a layer near the top: ``"top"``, ``"top-1"``, ``"top-2"``, ...
+        """Return the output of a layer, counted from the top: ``"top"``, ``"top-1"``, ...
 
         Examples
         --------
@@ -87,23 +90,38 @@ class Embedder(nn.Module):
         """
         if name == "top":
             return self(x)  # type: ignore[no-any-return]
-        if not isinstance(self.body, ConvNet | MLP):
-            raise ValueError(f"only jule's own networks have a layer {name!r}; 'top' always works")
+        if not isinstance(self.body, Network):
+            raise ValueError(
+                f"layer {name!r} exists only in the networks of jule; use 'top' with your own"
+            )
         outputs = self.body.layers(self.scaled(x))
         names = tap_names(len(outputs))
         if name not in names:
-            raise ValueError(f"there is no layer {name!r}: choose one of {', '.join(names)}")
+            raise ValueError(f"unknown layer {name!r}: choose one of {', '.join(names)}")
         return outputs[-1 - names.index(name)]
 
 
-def _own_level(x: Tensor) -> Tensor:
-    """Give the root mean square of every image's pixels; 1 for a black one."""
-    level = x.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
-    return torch.where(level > 0, level, 1.0)
+def resize(x: Tensor, size: tuple[int, int]) -> Tensor:
+    """Resize images (n, c, h, w): by averaging to a smaller size, bilinearly to a larger one.
+
+    Examples
+    --------
+    >>> resize(torch.tensor([[[[0.0, 1.0]]]]), (1, 4)).flatten().tolist()
+    [0.0, 0.25, 0.75, 1.0]
+    """
+    if size[0] * size[1] < x.shape[2] * x.shape[3]:
+        return F.interpolate(x, size, mode="area")
+    return F.interpolate(x, size, mode="bilinear", align_corners=False)
+
+
+def _root_mean_square(x: Tensor) -> Tensor:
+    """Return the root mean square of every image's pixels, or 1 for a black image."""
+    rms = x.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+    return torch.where(rms > 0, rms, 1.0)
 
 
 def tap_names(n_layers: int) -> list[str]:
-    """Name layers from the top down.
+    """Return the names of the layers, from the top down.
 
     Examples
     --------
@@ -114,7 +132,7 @@ def tap_names(n_layers: int) -> list[str]:
 
 
 def as_images(samples: NDArray) -> Tensor:
-    """Give samples as float32: images (n, h, w[, c]) become (n, c, h, w), vectors stay (n, d).
+    """Convert samples to float32: images (n, h, w[, c]) to (n, c, h, w), vectors as (n, d).
 
     Examples
     --------
@@ -124,62 +142,62 @@ def as_images(samples: NDArray) -> Tensor:
     x = torch.from_numpy(np.array(samples, np.float32, order="C"))
     if x.ndim == 3:
         return x[:, None]
-    # The channels already lie last in memory, which is the order that convolutions want.
+    # The channels stay last in memory, the order in which convolutions run fastest.
     return x.permute(0, 3, 1, 2) if x.ndim == 4 else x
 
 
 def build_embedder(
     samples: NDArray,
     *,
+    network: str = "auto",
     body: nn.Module | None = None,
+    min_side: int | None = None,
     max_side: int | None = None,
-    level: bool = False,
+    normalize: bool = False,
     seed: int = 0,
 ) -> Embedder:
-    """Build the network that suits the samples, with first weights drawn from a seed.
+    """Build an untrained embedder for the given samples.
 
     Parameters
     ----------
     samples
-        Images (n, h, w[, c]) or vectors (n, d): their shape, mean and deviation are taken.
+        Images (n, h, w[, c]) or vectors (n, d). Only their shape, mean and standard deviation are
+        used.
+    network
+        Name of the network, a key of `NETWORKS`; ``"auto"`` is ``"cnn"`` for images and ``"mlp"``
+        for vectors.
     body
-        Another network instead of the paper's.
-    max_side
-        Larger images are averaged down until their larger side is this.
-    level
-        Divide every image by its own level first; plain vectors are left as they are.
+        A module of your own, used instead of `network`.
+    min_side, max_side
+        Smaller images are enlarged until their longer side has length `min_side`; larger images
+        are averaged down until it has length `max_side`.
+    normalize
+        Divide every image by the root mean square of its pixels first. Vectors are not changed.
     seed
-        Of the first weights.
+        Random seed of the initial weights.
 
     Examples
     --------
     >>> build_embedder(np.zeros((4, 128, 96), np.uint8), max_side=64).size
     (64, 48)
     """
-    level = level and samples.ndim > 2
-    mean, std = channel_moments(samples, level=level)
-    size = None if samples.ndim == 2 else _size_within(samples.shape, max_side)
+    normalize = normalize and samples.ndim > 2
+    mean, std = channel_moments(samples, normalize=normalize)
+    size = None if samples.ndim == 2 else input_size(samples.shape[1], samples.shape[2], min_side, max_side)
     if body is None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            body = MLP(len(mean)) if size is None else ConvNet(*size, channels=len(mean))
-    return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, level=level)
-
-
-def _size_within(shape: tuple[int, ...], max_side: int | None) -> tuple[int, int]:
-    height, width = shape[1], shape[2]
-    largest = max(height, width)
-    if max_side is None or largest <= max_side:
-        return height, width
-    return max(1, round(height * max_side / largest)), max(1, round(width * max_side / largest))
+            body = build_network(network, (*(size or ()), len(mean)))
+    return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, normalize=normalize)
 
 
 def channel_moments(
-    samples: NDArray, *, level: bool = False
+    samples: NDArray, *, normalize: bool = False
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Give mean and standard deviation of every channel or feature; a constant one has 1.
+    """Return the mean and standard deviation of every channel or feature.
 
-    With `level`, every image is divided by the root mean square of its own pixels before.
+    The standard deviation of a constant channel is given as 1. With `normalize`, every image is
+    first divided by the root mean square of its pixels.
 
     Examples
     --------
@@ -190,12 +208,12 @@ def channel_moments(
     if samples.ndim == 3:
         samples = samples[..., None]
     channels = samples.shape[-1]
-    # Sums of differences from any one pixel: a constant channel has exactly none.
-    pixel = _rows_of_pixels(samples[:1], level)[0]
+    # Sums of differences from one pixel are exactly 0 for a constant channel.
+    pixel = _pixel_rows(samples[:1], normalize)[0]
     total, squares, count = np.zeros(channels), np.zeros(channels), 0
-    rows = max(1, 2**20 // samples[0].size)  # 8 MiB of float64 in a block
+    rows = max(1, 2**20 // samples[0].size)  # blocks of 8 MiB as float64
     for start in range(0, len(samples), rows):
-        block = _rows_of_pixels(samples[start : start + rows], level)
+        block = _pixel_rows(samples[start : start + rows], normalize)
         block -= pixel
         total += block.sum(axis=0)
         squares += np.einsum("ij,ij->j", block, block)
@@ -206,32 +224,43 @@ def channel_moments(
     return (mean + pixel).astype(np.float32), std.astype(np.float32)
 
 
-def _rows_of_pixels(samples: NDArray, level: bool) -> NDArray[np.float64]:
+def _pixel_rows(samples: NDArray, normalize: bool) -> NDArray[np.float64]:
     values = samples.reshape(len(samples), -1).astype(np.float64)
-    if level:
-        own = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
-        values /= np.where(own > 0, own, 1.0)
+    if normalize:
+        rms = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
+        values /= np.where(rms > 0, rms, 1.0)
     return values.reshape(-1, samples.shape[-1])
 
 
 def describe(embedder: Embedder) -> dict[str, Any]:
-    """Say in plain values how a network is built, so that `rebuild` can build it again.
+    """Describe an embedder in plain values, from which `rebuild` can build it again.
 
     Examples
     --------
-    >>> describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))["body"]
-    'ConvNet'
+    >>> describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))["network"]
+    'cnn'
     """
-    about = {"size": embedder.size, "channels": len(embedder.mean), "level": embedder.level}
-    if isinstance(embedder.body, MLP):
-        return about | {"body": "MLP", "widths": embedder.body.widths}
-    if isinstance(embedder.body, ConvNet):
-        return about | {"body": "ConvNet", "widths": [embedder.body.top.out_features]}
-    return about | {"body": f"{type(embedder.body).__name__}, not of jule"}
+    body = embedder.body
+    about = {
+        "size": embedder.size,
+        "channels": len(embedder.mean),
+        "normalize": embedder.normalize,
+    }
+    name = network_name(body)
+    if name is None or not isinstance(body, Network):
+        return about | {"network": CUSTOM, "class": type(body).__name__}
+    return about | {"network": name, "options": body.options}
 
 
 def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder:
-    """Build the network that `describe` described, with numbers still to be restored.
+    """Build an embedder from its description; its weights are to be set with `set_weights`.
+
+    Parameters
+    ----------
+    about
+        A description that `describe` returned.
+    body
+        An instance of the user's own network, if the description says ``"custom"``.
 
     Examples
     --------
@@ -241,22 +270,20 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
     """
     size = None if about["size"] is None else (int(about["size"][0]), int(about["size"][1]))
     channels = int(about["channels"])
-    if body is None and "widths" not in about:
+    if body is None and about["network"] == CUSTOM:
         raise ValueError(
-            f"this network is one of yours ({about['body']}): give an instance of it to load it"
+            f"this run was trained with a network of your own ({about['class']}): "
+            "pass an instance of it to load the weights"
         )
     if body is None:
         with torch.random.fork_rng(devices=[]):
-            if size is None:
-                body = MLP(channels, *about["widths"])
-            else:
-                body = ConvNet(*size, channels, *about["widths"])
+            body = build_network(about["network"], (*(size or ()), channels), **about["options"])
     empty = torch.zeros(channels), torch.ones(channels)
-    return Embedder(body, *empty, size, level=bool(about["level"]))
+    return Embedder(body, *empty, size, normalize=bool(about["normalize"]))
 
 
 def best_device(name: str = "auto") -> torch.device:
-    """Give the device of a name; ``"auto"`` is a GPU where there is one.
+    """Return the device with this name; ``"auto"`` is a GPU if there is one.
 
     Examples
     --------
@@ -270,12 +297,12 @@ def best_device(name: str = "auto") -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def state_of(embedder: Embedder) -> dict[str, NDArray]:
-    """Give all numbers of a network as arrays, each with memory of its own.
+def get_weights(embedder: Embedder) -> dict[str, NDArray]:
+    """Return a copy of all weights and buffers, as arrays by name.
 
     Examples
     --------
-    >>> sorted(state_of(Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))))
+    >>> sorted(get_weights(Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))))
     ['mean', 'std']
     """
     return {
@@ -284,19 +311,19 @@ def state_of(embedder: Embedder) -> dict[str, NDArray]:
     }
 
 
-def restore(embedder: Embedder, state: Mapping[str, NDArray]) -> None:
-    """Put the numbers that `state_of` gave into a network of the same build.
+def set_weights(embedder: Embedder, weights: Mapping[str, NDArray]) -> None:
+    """Load weights that `get_weights` returned for an embedder of the same architecture.
 
     Examples
     --------
     >>> embedder = Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))
-    >>> restore(embedder, state_of(embedder))
+    >>> set_weights(embedder, get_weights(embedder))
     """
     shapes = {name: tuple(x.shape) for name, x in embedder.state_dict().items()}
-    given = {name: x.shape for name, x in state.items()}
+    given = {name: x.shape for name, x in weights.items()}
     wrong = sorted(name for name, _ in shapes.items() ^ given.items())
     if wrong:
         raise ValueError(
-            f"these weights belong to another network: it differs in {', '.join(wrong[:5])}"
+            f"these weights belong to a different network; differences: {', '.join(wrong[:5])}"
         )
-    embedder.load_state_dict({name: torch.from_numpy(x) for name, x in state.items()})
+    embedder.load_state_dict({name: torch.from_numpy(x) for name, x in weights.items()})

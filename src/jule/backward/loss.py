@@ -2,54 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-Negatives = Literal["random", "nearest"]
-NEGATIVES: tuple[Negatives, ...] = ("random", "nearest")
+from jule.backward.settings import NEGATIVES, Negatives, Training
 
 
 def weighted_triplet_loss(
     embedding: Tensor,
     labels: Tensor,
     *,
-    gamma: float = 1.0,
-    margin: float = 0.2,
-    negatives: Negatives = "random",
-    n_negatives: int = 20,
+    gamma: float = Training.gamma,
+    margin: float = Training.margin,
+    negatives: Negatives = Training.negatives,
+    n_negatives: int = Training.n_negatives,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Pull samples of one cluster together and push others away (Eq. 11).
+    """Compute the weighted triplet loss of a batch (Eq. 11).
 
-    The mean, over pairs (i, j) of one cluster and over negatives k of other clusters, of
+    It pulls samples of one cluster together and pushes other samples away. The loss is the mean of
 
         max(0, gamma * d(x_i, x_j) - d(x_i, x_k) + margin)
 
-    where d is the squared Euclidean distance of unit vectors. Eq. 11 has affinities, which fall as
-    distances grow; the hinge on distances is how the authors' code computes it.
+    over pairs (i, j) of one cluster and negatives k from other clusters, where d is the squared
+    Euclidean distance between unit vectors. Eq. 11 is written with affinities, which decrease with
+    distance; the authors' code computes it as this hinge on distances.
 
     Parameters
     ----------
     embedding
         (b, d) unit vectors of a batch.
     labels
-        (b,) their clusters.
+        (b,) cluster of each of them.
     gamma, margin
-        The weight of the positive pair, and how much farther a negative has to be.
+        Weight of the positive pair, and how much farther away a negative has to be.
     negatives
-        ``"random"``: `n_negatives` samples of other clusters, drawn anew for every pair.
+        ``"random"``: `n_negatives` samples of other clusters, drawn separately for every pair.
         ``"nearest"``: those nearest to x_i.
     n_negatives
-        How many a pair has; all there are where the batch has fewer.
+        Number of negatives per pair, or all of them if the batch has fewer.
     generator
-        Of the random choice.
+        Random generator that draws the negatives.
 
     Returns
     -------
     Tensor
-        A scalar; 0, with zero gradients, where the batch has no pair or no negative.
+        A scalar. It is 0, with zero gradients, if the batch has no pair or no negative.
 
     Examples
     --------
@@ -67,8 +65,8 @@ def weighted_triplet_loss(
         return embedding.sum() * 0.0
     distances = (2.0 - 2.0 * embedding @ embedding.T).clamp_min(0.0)  # (b, b)
     if negatives == "random":
-        chance = torch.rand(len(anchors), len(labels), generator=generator).to(labels.device)
-        order = chance.masked_fill(same[anchors], torch.inf)  # (pairs, b)
+        draws = torch.rand(len(anchors), len(labels), generator=generator).to(labels.device)
+        order = draws.masked_fill(same[anchors], torch.inf)  # (pairs, b)
     else:
         order = distances.detach().masked_fill(same, torch.inf)[anchors]
     rank, chosen = order.topk(count, dim=1, largest=False)  # (pairs, count)

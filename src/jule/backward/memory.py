@@ -1,4 +1,4 @@
-"""Keep freed memory from batch to batch, and hand it back to the system after the last one."""
+"""Keep freed memory between batches, and return it to the system after the last one."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-# Names of glibc's malloc.h: while training, and the defaults that it starts with.
+# Options of glibc's malloc.h: while training, and their defaults.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 WHILE_TRAINING = ((M_MMAP_MAX, 0), (M_TRIM_THRESHOLD, 2**31 - 1), (M_TOP_PAD, 2**26))
 OTHERWISE = ((M_MMAP_MAX, 65536), (M_TRIM_THRESHOLD, 2**17), (M_TOP_PAD, 2**17))
 
 
 @contextmanager
-def freed_memory_kept() -> Iterator[None]:
-    """Let glibc reuse large blocks inside this block of code, and give them all back at its end.
+def keep_freed_memory() -> Iterator[None]:
+    """Let glibc reuse large freed blocks inside the context, and release them at its end.
 
-    By default every large tensor is mapped anew and unmapped when freed, and the first touch of
-    each of its pages stops the program: a good part of a training step on large images. Kept for
-    ever, blocks of all sizes would pile up; so it ends with the training. Elsewhere than on Linux
-    with glibc nothing is done.
+    By default glibc maps memory for every large tensor and unmaps it when the tensor is freed. The
+    page faults on first access take a good part of a training step on large images. The default
+    is restored at the end, because blocks of all sizes would otherwise accumulate. Nothing is done
+    on systems without glibc.
 
     Examples
     --------
-    >>> with freed_memory_kept():
+    >>> with keep_freed_memory():
     ...     pass
     """
     c = _glibc()

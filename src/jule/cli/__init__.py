@@ -1,4 +1,4 @@
-"""The `jule` command. One file a command; heavy imports happen when a command runs."""
+"""The `jule` command: one file per command; heavy imports happen when a command runs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, cache,
+    reproduce,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)
-app.add_typer(reproduce, name="reproduce")
 
 
 @app.callback(invoke_without_command=True)
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
     debug: bool = typer.Option(
-        False, "--debug", help="Show where an error comes from; may stand anywhere."
+        False, "--debug", help="Show tracebacks of errors; may stand anywhere."
     ),
 ) -> None:
     if debug:
@@ -51,15 +51,9 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line.
-
-    Examples
-    --------
-    >>> main()  # doctest: +SKIP
-    """
-    # Before torch is loaded: threads that wait for others give up their core after a few
-    # microseconds. Spinning as long as they do by default, they make training several times slower
-    # wherever another program is at work.
+    """Run the command line."""
+    # Set before torch is loaded: waiting threads give up their core after a few microseconds. With
+    # the default they spin, which makes training several times slower beside another program.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     arguments = sys.argv[1:]
     if "--debug" in arguments:  # wherever it was typed

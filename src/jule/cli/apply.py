@@ -1,4 +1,4 @@
-"""`jule apply`: changes made on the page, taken back into the run."""
+"""`jule apply`: apply edits made on the page to a run."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from jule.cli.errors import friendly
 
 @friendly
 def apply(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
-    edits: Annotated[Path, typer.Argument(help="The JSON file that its page downloads.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
+    edits: Annotated[
+        Path, typer.Argument(metavar="EDITS", help="The JSON file downloaded from the page.")
+    ],
 ) -> None:
-    """Take names and moves made on a run's page into its labels.csv; then make the page anew.
+    """Apply names and moves made on the page to labels.csv, and make the page again.
 
-    What the machine had found stays in labels_auto.csv.
+    The labels as they were found stay in labels_auto.csv.
 
-    Example: jule apply pictures-run edits.json
+    Example: jule apply photos-run edits.json
     """
-    import numpy as np
+    from jule.cli.reading import counted
+    from jule.cli.report import write_report
+    from jule.report import Report
+    from jule.runs.edits import apply_edits, read_edits
+    from jule.runs.folder import RunFolder
 
-    from jule.cli.report import make_report
-    from jule.report.edits import apply_edits, read_edits
-    from jule.runs import Run
-
-    folder = Run(run)
+    folder = RunFolder(run)
     folder.about()
-    applied = apply_edits(folder, read_edits(edits))
+    results, n_moved = apply_edits(folder, read_edits(edits))
     typer.echo(
-        f"{len(np.unique(applied.labels))} clusters, {applied.n_moved} images moved, "
-        f"{len(applied.names)} clusters named: {folder.path('labels.csv')}"
+        f"{counted(results.result.n_clusters, 'cluster')}, "
+        f"{counted(n_moved, 'image')} moved, "
+        f"{counted(len(results.cluster_names), 'cluster')} named: {folder.path('labels.csv')}"
     )
-    make_report(folder)
+    write_report(folder, lambda show: Report.of_run(folder, results=results, progress=show))

@@ -1,4 +1,4 @@
-"""`jule cache`: what is kept of decoded pictures."""
+"""`jule cache`: the size of the cache of decoded pictures."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ from typing import Annotated
 import typer
 
 from jule.cli.errors import friendly
+from jule.cli.reading import counted
 
 
 @friendly
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all of it.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Delete all decoded pictures.")] = False,
 ) -> None:
-    """Show how much room decoded pictures take, or free it; they are read again when needed.
+    """Show how much disk space decoded pictures take, or delete them.
+
+    Deleted pictures are decoded again when they are needed.
 
     Example: jule cache --clear
     """
-    from jule.images.cache import cache_folder, forget, kept
+    from jule.images.decoding.cache import cache_folder, clear_caches, list_caches
 
     if clear:
-        typer.echo(f"freed {forget() / 1e6:,.0f} MB in {cache_folder()}")
+        typer.echo(f"deleted {_megabytes(clear_caches())} from {cache_folder()}")
         return
-    homes = kept()
-    total = sum(size for _, size in homes) / 1e6
-    typer.echo(f"{len(homes)} sets of pictures, {total:,.0f} MB in {cache_folder()}")
+    caches = list_caches()
+    size = _megabytes(sum(size for _, size in caches))
+    sources = counted(len(caches), "source")
+    typer.echo(f"decoded pictures of {sources} take {size} in {cache_folder()}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"

@@ -1,12 +1,12 @@
-"""`jule cluster`, `jule resume`: a run, started or gone on with."""
+"""`jule cluster` and `jule resume`: start a run, or resume it."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
 from jule.cli.errors import friendly
 from jule.cli.reading import (
@@ -17,23 +17,29 @@ from jule.cli.reading import (
     Source,
     Strict,
     absolute,
+    check_reading_options,
+    open_not_empty,
+    print_skipped,
     reading_bar,
+    requested_spec,
     say,
-    tell_left_out,
-    wanted_look,
 )
 
 if TYPE_CHECKING:
     from jule.images import Samples
-    from jule.runs import Run
+    from jule.runs.folder import RunFolder
+
+LOADING = "loading (the first start takes longest)"
+DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")]
 
 
 @friendly
 def cluster(
     source: Source,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to make.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to create.")],
     n_clusters: Annotated[
-        int | None, typer.Option("-k", "--clusters", help="How many clusters; left out: chosen.")
+        int | None,
+        typer.Option("-k", "--clusters", min=1, help="Number of clusters. Default: suggested."),
     ] = None,
     size: Size = None,
     aspect: AspectOption = "crop",
@@ -43,28 +49,28 @@ def cluster(
         bool,
         typer.Option(
             "--folder-classes",
-            help="The folder of a picture is its true class: score the result by it.",
+            help="Take the folder of each picture as its true class, to score the result.",
         ),
     ] = False,
     cache: CacheOption = None,
-    seed: Annotated[int, typer.Option(help="Of everything that has chance in it.")] = 0,
-    preset: Annotated[str, typer.Option(help="default, or paper: as the authors ran it.")] = (
-        "default"
-    ),
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    preset: Annotated[
+        str, typer.Option(help="default, or paper: train as the authors did.")
+    ] = "default",
     rounds: Annotated[int | None, typer.Option(help="Rounds of the recurrent process.")] = None,
     eta: Annotated[
-        float | None, typer.Option(help="Unrolling rate, 0 .. 1; left out: even periods.")
+        float | None, typer.Option(help="Unrolling rate, 0 to 1. Default: from the data.")
     ] = None,
-    epochs: Annotated[float | None, typer.Option(help="Epochs of training a period.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Training epochs per period.")] = None,
     augment: Annotated[
-        bool | None, typer.Option(help="Warp training images a little, or never.")
+        bool | None, typer.Option(help="Warp training images a little where it does no harm.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceOption = "auto",
     overwrite: Annotated[bool, typer.Option(help="Replace a run that is already there.")] = False,
 ) -> None:
-    """Cluster pictures and train a network on them; everything lands in one folder.
+    """Cluster pictures and train a network on them; everything is written to one folder.
 
-    Pictures that cannot be read are left out and listed in skipped.csv.
+    Pictures that cannot be read are skipped and listed in skipped.csv.
     Labels that the source has only score the result.
 
     Examples:
@@ -75,14 +81,10 @@ def cluster(
 
       jule cluster digits.npz -k 10 --seed 0 --out digits-run
     """
-    from jule.images import fingerprint, open_source, read_images
-
-    # A path that was mistyped is told before torch is loaded, which takes seconds.
-    opened = open_source(source, labels_from_folders=folder_classes)
-
-    from jule.joint import preset as make_config
-    from jule.joint.loop import refuse_what_cannot_be_clustered
-    from jule.runs import create_run, refuse_existing, write_reading
+    # Bad input is reported before torch is loaded, which takes seconds.
+    check_reading_options(size, aspect, colour)
+    from jule.joint.config import preset as make_config
+    from jule.runs.folder import check_new_folder, create_run
 
     given = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
     config = make_config(
@@ -91,25 +93,32 @@ def cluster(
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
+    opened = open_not_empty(source, folder_classes=folder_classes)
     if not overwrite:
-        refuse_existing(out)  # before an hour of reading, not after it
-    look = wanted_look(opened, size, aspect, colour)
+        check_new_folder(out)
+    from jule.images import read_images
+
+    spec = requested_spec(opened, size, aspect, colour)
     with reading_bar(source) as show:
         data = read_images(
-            opened, look, strict=strict, cache=Path(cache) if cache else None, progress=show
+            opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show
         )
-    refuse_what_cannot_be_clustered(data.samples, config)
+    from jule.runs.reading import write_reading
+
+    with Console(stderr=True).status(LOADING):
+        from jule.joint.loop import check_clusterable
+    check_clusterable(data.samples, config)
     run = create_run(
         out,
         config,
-        fingerprint(data.samples),
+        data.fingerprint,
         source=absolute(source),
-        look=data.look,
+        spec=data.spec,
         folder_classes=folder_classes,
         overwrite=overwrite,
     )
     write_reading(run, data)
-    run_and_tell(run, data, device)
+    run_and_report(run, data, device)
 
 
 @friendly
@@ -119,59 +128,58 @@ def resume(
         str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
     cache: CacheOption = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceOption = "auto",
 ) -> None:
-    """Go on with an interrupted run; it ends as if nothing had happened.
+    """Resume an interrupted run; it ends exactly as if it had not been interrupted.
 
     Example: jule resume photos-run
     """
-    from jule.runs import Run, read_again, write_reading
+    from jule.runs.folder import RunFolder
 
-    folder = Run(run)
+    folder = RunFolder(run)
+    folder.about()
     if folder.is_finished:
-        typer.echo(f"{run} is finished: nothing is left to do")
+        typer.echo(f"{run} is finished: there is nothing to resume")
         return
+    from jule.runs.reading import read_again, write_reading
+
     with reading_bar(run.name) as show:
         data = read_again(folder, source, cache=Path(cache) if cache else None, progress=show)
     write_reading(folder, data)
-    run_and_tell(folder, data, device)
+    run_and_report(folder, data, device)
 
 
-def run_and_tell(run: Run, data: Samples, device: str) -> None:
-    """Run to the end with progress bars, and say what was found and where it is.
-
-    Examples
-    --------
-    >>> run_and_tell(run, data, "auto")  # doctest: +SKIP
-    """
-    from rich.console import Console
-
-    from jule.cli.progress import progress_bars
-    from jule.cli.report import make_report
-    from jule.cli.show import show_clusters
-    from jule.runs import go
+def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
+    """Execute a run with progress bars, print what was found, and make its page."""
+    from jule.cli.report import write_report
+    from jule.cli.show import print_clusters
+    from jule.progress import progress_bars
+    from jule.report import Report
+    from jule.runs.execute import execute
 
     console = Console()
-    tell_left_out(console, data, str(run.path("skipped.csv")))
-    if data.look is not None:
-        say(console, f"{len(data):,} pictures, brought to {data.look}")
-    start = time.perf_counter()
+    print_skipped(console, data, str(run.path("skipped.csv")))
+    if data.spec is not None:
+        say(console, f"{len(data):,} pictures, resized to {data.spec}")
     try:
         with progress_bars(run.folder.name) as show:
-            finished = go(
+            results = execute(
                 run,
                 data.samples,
                 names=data.names,
                 labels=data.labels,
                 first_copies=data.first_copies,
+                data=data.fingerprint,
                 device=device,
                 progress=show,
             )
     except KeyboardInterrupt:
-        typer.secho(f"jule: stopped; go on with: jule resume {run.folder}", err=True)
+        typer.secho(f"jule: stopped; resume with: jule resume {run.folder}", err=True)
         raise typer.Exit(130) from None
-    seconds = time.perf_counter() - start
-    show_clusters(console, finished.result, data.labels)
-    say(console, f"{len(data):,} images in {seconds:.0f} s; everything is in {run.folder}")
+    print_clusters(console, results, data.labels)
+    say(console, f"{len(data):,} images in {results.seconds:.0f} s; results: {run.folder}")
     say(console, f"To sort the pictures into folders: jule export {run.folder} --to DIR")
-    make_report(run, images=data.samples)
+    write_report(
+        run,
+        lambda show: Report.of_run(run, results=results, images=data.samples, progress=show),
+    )

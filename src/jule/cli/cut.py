@@ -1,4 +1,4 @@
-"""`jule cut`: another number of clusters, without training again."""
+"""`jule cut`: a different number of clusters, without training."""
 
 from __future__ import annotations
 
@@ -9,38 +9,31 @@ import typer
 
 from jule.cli.errors import friendly
 
+MOST_SIZES = 12
+
 
 @friendly
 def cut(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
-    n_clusters: Annotated[int, typer.Option("-k", "--clusters", help="How many clusters.")],
+    n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The CSV to write; left out: in the run.")
+        Path | None, typer.Option("--out", "-o", help="CSV file. Default: in the run folder.")
     ] = None,
 ) -> None:
-    """Cut a run's merge tree at another number of clusters, at once.
+    """Cut the merge tree of a run at a different number of clusters, without training.
 
-    Example: jule cut pictures-run -k 7
+    Example: jule cut photos-run -k 7
     """
     import numpy as np
 
-    from jule.copies import labels_together
-    from jule.forward import affinity_graph, nearest_neighbors
-    from jule.forward.assign import label_confidence
-    from jule.joint.clustering import cut as cut_tree
-    from jule.runs import Run, first_copies_of, read_results
-    from jule.sheets import write_labels
+    from jule.runs.folder import RunFolder
+    from jule.runs.results import read_results
+    from jule.runs.tables import write_labels
 
-    folder = Run(run)
-    finished = read_results(folder)
-    result, config = finished.result, finished.config
-    labels = cut_tree(result.tree, n_clusters, config)
-    labels = labels_together(labels, first_copies_of(folder, finished.names))
-    neighbors = nearest_neighbors(
-        result.embedding, min(config.n_neighbors, len(result.embedding) - 1)
-    )
-    confidence = label_confidence(affinity_graph(neighbors, config.a), labels)
+    columns = read_results(RunFolder(run)).columns(n_clusters)
     path = out or run / f"labels-{n_clusters}.csv"
-    write_labels(path, finished.names, labels, confidence)
-    sizes = ", ".join(f"{size:,}" for size in sorted(np.bincount(labels), reverse=True)[:12])
-    typer.echo(f"{n_clusters} clusters of {sizes}{', ...' if n_clusters > 12 else ''}: {path}")
+    write_labels(path, columns)
+    sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
+    listed = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES])
+    more = ", ..." if len(sizes) > MOST_SIZES else ""
+    typer.echo(f"{len(sizes)} clusters with {listed}{more} images: {path}")

@@ -29,7 +29,7 @@ def demo(
     from rich.table import Table
     from sklearn.cluster import KMeans
 
-    from jule.cli.progress import progress_bars
+    from jule.progress import progress_bars
     from jule.cli.report import make_report
     from jule.cli.show import show_clusters
     from jule.evaluation import accuracy, nmi

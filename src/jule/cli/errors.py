@@ -1,4 +1,4 @@
-"""What a user can mend is one line, not a traceback."""
+"""Errors that a user can fix are one line, not a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ P = ParamSpec("P")
 
 
 def friendly(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn bad input into one line and exit code 1, and Ctrl-C into a word and exit code 130.
+    """Turn errors of the input into one line and exit code 1, and Ctrl-C into exit code 130.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
                 warnings.showwarning = _one_line  # type: ignore[assignment]
                 command(*args, **kwargs)
         except BrokenPipeError:
-            # Whoever read our output, such as `head`, has seen enough.
+            # The reader of the output, such as `head`, has closed it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except (ValueError, OSError, ImportError, ArithmeticError) as error:
             if debugging():
@@ -37,14 +37,14 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
             typer.secho(f"jule: {error}", err=True, fg="red")
             raise typer.Exit(1) from error
         except KeyboardInterrupt as error:
-            typer.secho("jule: stopped; what was finished is kept", err=True)
+            typer.secho("jule: stopped; finished parts are kept", err=True)
             raise typer.Exit(130) from error
 
     return run
 
 
 def debugging() -> bool:
-    """Tell whether the user wants to see where an error comes from: --debug, or JULE_DEBUG.
+    """Tell whether tracebacks are wanted: --debug, or JULE_DEBUG.
 
     Examples
     --------

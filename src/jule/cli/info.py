@@ -1,4 +1,4 @@
-"""`jule info`: what a source holds, before anything starts."""
+"""`jule info`: the contents of a source, and what clustering it will take."""
 
 from __future__ import annotations
 
@@ -17,25 +17,31 @@ from jule.cli.reading import (
     ColourOption,
     Size,
     Source,
+    check_reading_options,
     counted,
+    is_unchanged_array,
+    open_not_empty,
+    print_skipped,
     reading_bar,
+    requested_spec,
     say,
-    tell_left_out,
-    wanted_look,
 )
 
 if TYPE_CHECKING:
-    from jule.images import ImageSource
-    from jule.images.survey import Seen
+    from jule.images import ImageSource, ImageSpec
+    from jule.images.decoding.survey import Survey
 
 MOST_BAD = 10
+TIMED = 8  # pictures that are decoded to estimate the time for all, or ...
+TIMED_SECONDS = 0.2  # ... fewer large ones
 
 
 @friendly
 def info(
     source: Source,
     n_clusters: Annotated[
-        int | None, typer.Option("-k", "--clusters", help="For the estimate: how many clusters.")
+        int | None,
+        typer.Option("-k", "--clusters", help="Number of clusters, for the estimate."),
     ] = None,
     size: Size = None,
     aspect: AspectOption = "crop",
@@ -43,14 +49,16 @@ def info(
     full: Annotated[
         bool,
         typer.Option(
-            "--full", help="Decode every picture, not a sample; the next run need not do it again."
+            "--full",
+            help="Decode all pictures, not only a few. The next command finds them in the cache.",
         ),
     ] = False,
     cache: CacheOption = None,
 ) -> None:
-    """Say what a source holds, what would be skipped, and how long clustering would take.
+    """Show what a source contains, what will be skipped, and how long clustering will take.
 
-    A sample of the pictures is looked at; with --full all of them are, to the last byte.
+    Only the headers of some pictures and the pixels of a few are read. With --full, all pictures
+    are decoded.
 
     Examples:
 
@@ -58,49 +66,56 @@ def info(
 
       jule info photos.zip --size 96 --full
     """
-    from jule.images import open_source, read_images
-    from jule.images.pipeline import cores
-    from jule.images.survey import survey
-
+    check_reading_options(size, aspect, colour)
+    opened = open_not_empty(source)
     console = Console()
-    opened = open_source(source)
-    kind = type(opened).__name__.removesuffix("Source").lower()
-    say(console, f"{source}: {counted(len(opened), 'picture')} ({kind} source)")
-    start = time.perf_counter()
-    with console.status("looking at some of them"):
-        seen = survey(opened) if len(opened) else None
-    taken = time.perf_counter() - start
-    if seen is not None and seen.sizes:
-        _tell_sizes(console, seen)
-    if full and len(opened):
-        look = wanted_look(opened, size, aspect, colour)
-        with reading_bar(source) as show:
-            where = Path(cache) if cache else None
-            data = read_images(opened, look, cache=where, progress=show)
-        tell_left_out(console, data)
-        n_images = len(data)
-    else:
-        _tell_sample(console, opened, seen)
-        n_images = len(opened)
-    if seen is None or not seen.sizes:
-        raise ValueError(f"there is nothing in {source} that can be clustered")
-    a_picture = 0.0 if full else taken / (len(seen.sizes) + len(seen.bad)) / cores()
-    _tell_estimate(console, opened, (size, aspect, colour), n_images, a_picture, n_clusters)
+    say(console, f"{source}: {counted(len(opened), 'picture')}")
+    spec = _describe(console, opened, size, aspect, colour)
+    n_images = len(opened)
+    reading = 0.0
+    if full:
+        n_images = _read_all(console, opened, spec, cache)
+    elif spec is not None:
+        reading = n_images * _seconds_per_picture(opened, spec)
+    _print_estimate(console, opened, spec, n_images, reading, n_clusters)
 
 
-def _tell_sizes(console: Console, seen: Seen) -> None:
-    formats = ", ".join(f"{count} {name}" for name, count in seen.formats.most_common())
-    widths, heights = zip(*seen.sizes, strict=True)
-    middle = f"{statistics.median(widths):g} x {statistics.median(heights):g}"
-    say(console, f"of {len(seen.sizes)} looked at: {formats}; {seen.coloured:.0%} with colour")
-    if len(set(seen.sizes)) == 1:
-        say(console, f"all are {middle} pixels")
+def _describe(
+    console: Console, opened: ImageSource, size: str | None, aspect: str, colour: str
+) -> ImageSpec | None:
+    """Print what a survey of the source finds; return the ImageSpec for its pictures."""
+    from jule.images.decoding.survey import survey
+
+    array = opened.array()
+    if array is not None and is_unchanged_array(opened, size, colour):
+        shape = " x ".join(map(str, array.shape[1:]))
+        say(console, f"an array of {array.dtype}, {shape} per sample")
+        return None
+    surveyed = survey(opened)
+    if surveyed.sizes:
+        _print_sizes(console, surveyed)
+    _print_bad(console, opened, surveyed)
+    if not surveyed.sizes:
+        raise ValueError(f"none of the pictures in {opened.where} can be read")
+    spec = requested_spec(opened, size, aspect, colour, surveyed)
+    say(console, f"all will be decoded to {spec}")
+    return spec
+
+
+def _print_sizes(console: Console, surveyed: Survey) -> None:
+    formats = ", ".join(f"{count} {name}" for name, count in surveyed.formats.most_common())
+    colour = "with colour" if surveyed.has_colour else "grey"
+    say(console, f"{counted(len(surveyed.sizes), 'picture')} examined: {formats}; {colour}")
+    widths, heights = zip(*surveyed.sizes, strict=True)
+    median = f"{statistics.median(widths):.0f} x {statistics.median(heights):.0f}"
+    if len(set(surveyed.sizes)) == 1:
+        say(console, f"all are {median} pixels")
     else:
-        small, large = min(seen.sizes, key=_area), max(seen.sizes, key=_area)
+        small, large = min(surveyed.sizes, key=_area), max(surveyed.sizes, key=_area)
         say(
             console,
             f"sizes from {small[0]} x {small[1]} to {large[0]} x {large[1]} pixels, "
-            f"in the middle {middle}",
+            f"median {median}",
         )
 
 
@@ -108,52 +123,74 @@ def _area(size: tuple[int, int]) -> int:
     return size[0] * size[1]
 
 
-def _tell_sample(console: Console, opened: ImageSource, seen: Seen | None) -> None:
-    bad = [(one.name, one.reason) for one in opened.left_out if one.picture]
-    others = len(opened.left_out) - len(bad)
-    bad += seen.bad if seen is not None else []
+def _print_bad(console: Console, opened: ImageSource, surveyed: Survey) -> None:
+    bad = [(one.name, one.reason) for one in opened.skipped if one.is_picture]
+    others = len(opened.skipped) - len(bad)
+    bad += surveyed.bad
     if bad:
-        say(console, "would be skipped, of those looked at:")
+        say(console, "of the files examined, these will be skipped:")
         for name, reason in bad[:MOST_BAD]:
             say(console, f"  {name}: {reason}")
         if len(bad) > MOST_BAD:
             say(console, f"  and {len(bad) - MOST_BAD:,} more")
     if others:
-        say(console, f"{counted(others, 'file')} of other kinds would be passed over")
+        say(console, f"{counted(others, 'file')} of other kinds will be ignored")
 
 
-def _tell_estimate(
+def _read_all(
+    console: Console, opened: ImageSource, spec: ImageSpec | None, cache: str | None
+) -> int:
+    """Read all pictures, print what was skipped, and return how many could be read."""
+    from jule.images import read_images
+
+    with reading_bar(opened.where) as show:
+        data = read_images(opened, spec, cache=Path(cache) if cache else None, progress=show)
+    print_skipped(console, data)
+    return len(data)
+
+
+def _seconds_per_picture(opened: ImageSource, spec: ImageSpec) -> float:
+    """Time the decoding of a few pictures; return the seconds per picture on all cores."""
+    from jule.images.decoding.batch import decode_chunk
+    from jule.images.decoding.pipeline import count_cores
+
+    step = max(1, len(opened) // TIMED)
+    start, timed, taken = time.perf_counter(), 0, 0.0
+    for index in range(0, len(opened), step)[:TIMED]:
+        decode_chunk({index: opened.picture_or_reason(index)}, spec)
+        timed, taken = timed + 1, time.perf_counter() - start
+        if taken > TIMED_SECONDS:
+            break
+    return taken / timed / count_cores()
+
+
+def _print_estimate(
     console: Console,
     opened: ImageSource,
-    options: tuple[str | None, str, str],
+    spec: ImageSpec | None,
     n_images: int,
-    a_picture: float,
+    reading: float,
     n_clusters: int | None,
 ) -> None:
-    from jule.estimate import estimate_run
-    from jule.joint import Config
+    from jule.joint.config import Config
+    from jule.runs.cost import estimate_cost
 
-    look = wanted_look(opened, *options)
     array = opened.array()
-    if look is not None:
-        say(console, f"all would be brought to {look}")
-    shape = look.shape if look is not None else () if array is None else array.shape[1:]
-    reading = 0.0 if look is None else n_images * a_picture
-    with console.status("trying a few steps of training"):
-        needed = estimate_run(n_images, shape, Config(n_clusters=n_clusters))
-    say(
-        console,
-        f"clustering would take about {_words(needed.seconds)} on this machine as busy as it is, "
-        f"reading the pictures {_words(reading)}, and {needed.memory / 1e9:.1f} GB of memory",
+    shape = spec.shape if spec is not None else () if array is None else array.shape[1:]
+    cost = estimate_cost(n_images, shape, Config(n_clusters=n_clusters))
+    estimate = (
+        f"clustering will take about {_duration(cost.seconds)} on this machine and "
+        f"{cost.memory / 1e9:.1f} GB of memory"
     )
+    say(console, estimate + (f"; reading the pictures {_duration(reading)}" if reading else ""))
 
 
-def _words(seconds: float) -> str:
-    """Say a time the way people do.
+def _duration(seconds: float) -> str:
+    """Return a duration in a unit that suits it.
 
     Examples
     --------
-    >>> _words(0.4), _words(75), _words(9000)
+    >>> _duration(0.4), _duration(75), _duration(9000)
     ('1 s', '75 s', '2.5 hours')
     """
     if seconds < 120:

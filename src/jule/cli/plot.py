@@ -1,4 +1,4 @@
-"""`jule plot`: figures of a run for a paper, as image files."""
+"""`jule plot`: figures of a run, as image files."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from jule.cli.errors import friendly
 
 @friendly
 def plot(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     kind: Annotated[str, typer.Option(help="pca3d, map, gallery or history.")] = "map",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="A .png, .pdf or .svg; left out: in the run.")
+        Path | None,
+        typer.Option("--out", "-o", help=".png, .pdf or .svg file. Default: in the run folder."),
     ] = None,
     source: Annotated[
         str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
 ) -> None:
-    """Draw a figure of a run in the style of the paper (needs matplotlib: pip install jule[plot]).
+    r"""Draw a figure of a run. Needs matplotlib: pip install "jule\[plot]".
 
-    Example: jule plot pictures-run --kind pca3d --out stages.png
+    Example: jule plot photos-run --kind pca3d --out stages.png
     """
     from jule.report.plots import plot_run
-    from jule.runs import Run
+    from jule.runs.folder import RunFolder
 
     path = out or run / f"{kind}.png"
-    plot_run(Run(run), kind, path, source=source)
+    plot_run(RunFolder(run), kind, path, source=source)
     typer.echo(f"{kind}: {path}")

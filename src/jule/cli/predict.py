@@ -1,4 +1,4 @@
-"""`jule predict`: new images, sorted by a finished run."""
+"""`jule predict`: sort new pictures into the clusters of a finished run."""
 
 from __future__ import annotations
 
@@ -6,9 +6,19 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from jule.cli.cluster import LOADING, DeviceOption
 from jule.cli.errors import friendly
-from jule.cli.reading import CacheOption, Source, Strict, reading_bar, tell_left_out
+from jule.cli.reading import (
+    CacheOption,
+    Source,
+    Strict,
+    counted,
+    open_not_empty,
+    print_skipped,
+    reading_bar,
+)
 
 
 @friendly
@@ -16,17 +26,17 @@ def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     source: Source,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The CSV to write; left out: shown.")
+        Path | None, typer.Option("--out", "-o", help="CSV file. Default: standard output.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(help="Also put the pictures here, into a folder a cluster.")
+        Path | None, typer.Option(help="Also sort the pictures here, one folder per cluster.")
     ] = None,
     how: Annotated[str | None, typer.Option(help="With --to: link or copy.")] = None,
     strict: Strict = False,
     cache: CacheOption = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: DeviceOption = "auto",
 ) -> None:
-    """Sort new pictures into the clusters of a run: path, cluster, confidence, rank.
+    """Sort new pictures into the clusters of a run: path, cluster, confidence, rank, name.
 
     Examples:
 
@@ -34,30 +44,37 @@ def predict(
 
       jule predict photos-run new-photos --to sorted --how copy
     """
-    from rich.console import Console
+    from jule.runs.folder import RunFolder
+    from jule.runs.results import check_finished
 
-    from jule.images import open_source
-    from jule.runs import Run, read_results
-    from jule.sheets import csv_of_labels, write_labels
-    from jule.sorting import predict_labels, read_for
+    check_finished(RunFolder(run))
+    opened = open_not_empty(source)
+    with Console(stderr=True).status(LOADING):
+        from jule.run import Run
+    from jule.progress import progress_bars
+    from jule.runs.tables import csv_text, write_labels
 
-    folder = Run(run)
-    finished = read_results(folder, device=device)
-    opened = open_source(source)
+    trained = Run(run, device=device)
     with reading_bar(source) as show:
-        data = read_for(
-            folder, opened, strict=strict, cache=Path(cache) if cache else None, progress=show
+        data = trained.read_new(
+            opened, strict=strict, cache=Path(cache) if cache else None, progress=show
         )
-    labels, confidence = predict_labels(finished, data.samples)
-    tell_left_out(Console(stderr=True), data)
+    with progress_bars(run.name) as bars:
+        found = trained.predict_read(data, bars)
+    print_skipped(Console(stderr=True), data)
     if out is not None:
-        write_labels(out, data.names, labels, confidence)
+        write_labels(out, found.columns())
+        n_used = len(set(found.labels.tolist()))
+        typer.echo(f"{counted(len(data), 'image')} in {counted(n_used, 'cluster')}: {out}")
     if to is not None:
-        from jule.cli.export import put_into_folders
+        from jule.cli.export import print_exported
+        from jule.export.pictures import export_new_pictures
 
-        n_clusters = int(finished.result.labels.max()) + 1
-        put_into_folders(folder, opened, data.numbers, data.names, labels, n_clusters, to, how)
-    if out is not None:
-        typer.echo(f"sorted {len(data)} images into {len(set(labels.tolist()))} clusters: {out}")
-    elif to is None:
-        typer.echo(csv_of_labels(data.names, labels, confidence).replace("\r", ""), nl=False)
+        k = trained.results.result.n_clusters
+        with progress_bars(run.name) as bars:
+            exported = export_new_pictures(
+                opened, data, found, k, to, how=how, progress=lambda done: bars("sorting", done)
+            )
+        print_exported(exported, to)
+    if out is None and to is None:
+        typer.echo(csv_text(found.columns()).replace("\r", ""), nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,55 +11,52 @@ import typer
 from jule.cli.errors import friendly
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from jule.runs import Run
+    from jule.progress import Progress
+    from jule.report import Report
+    from jule.runs.folder import RunFolder
 
 
 @friendly
 def report(
-    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     source: Annotated[
         str | None, typer.Option(help="Where the images are now, if they were moved.")
     ] = None,
     umap: Annotated[
-        bool, typer.Option(help="A better map, which takes longer, if umap-learn is installed.")
+        bool, typer.Option(help="Add a UMAP map if umap-learn is installed, which takes longer.")
     ] = True,
-    show: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Make the page of a run: one HTML file that opens offline.
 
-    Example: jule report pictures-run --open
-    """
-    from jule.runs import Run
-
-    make_report(Run(run), source=source, umap=umap, show=show)
-
-
-def make_report(
-    run: Run,
-    *,
-    images: NDArray | None = None,
-    source: str | None = None,
-    umap: bool = True,
-    show: bool = False,
-) -> None:
-    """Write report.html and report.json into a run, with progress, and say where they are.
-
-    Examples
-    --------
-    >>> make_report(run)  # doctest: +SKIP
+    Example: jule report photos-run --open
     """
     import webbrowser
 
-    from jule.cli.progress import progress_bars
     from jule.report import Report
+    from jule.runs.folder import RunFolder
 
-    with progress_bars(run.folder.name) as tell:
-        made = Report.of_run(run, images=images, source=source, umap=umap, progress=tell)
+    folder = RunFolder(run)
+    path = write_report(
+        folder, lambda bars: Report.of_run(folder, source=source, umap=umap, progress=bars)
+    )
+    if show:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def write_report(run: RunFolder, make: Callable[[Progress], Report]) -> Path:
+    """Make a report with progress bars, write it into a run, and print a link to it."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from jule.progress import progress_bars
+
+    with progress_bars(run.folder.name) as show:
+        made = make(show)
         path = made.write(run)
     if made.sheets is None:
         typer.secho(f"jule: no pictures: {made.summary['no_pictures']}", err=True, fg="yellow")
-    typer.echo(f"the page of the run: {path}")
-    if show:
-        webbrowser.open(path.resolve().as_uri())
+    link = path.resolve().as_uri()
+    # A terminal that knows hyperlinks opens it on a click; others show the address.
+    Console().print(Text("page: ").append(link, style=f"link {link}"), soft_wrap=True)
+    return path

@@ -3,115 +3,132 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jule.cli.errors import friendly
 
-reproduce = typer.Typer(
-    help="Run the paper's experiments; render tables from results/.", no_args_is_help=True
-)
-
-Results = Annotated[Path, typer.Option(help="Where results are written and read.")]
-
-
-@reproduce.command("raw-gdl")
-@friendly
-def raw_gdl(
-    datasets: Annotated[
-        str, typer.Option(help="Names with commas between; all but FRGC and YTF by default.")
-    ] = "",
-    results: Results = Path("results"),
-) -> None:
-    """Cluster raw intensities by graph degree linkage, beside the paper's AC-GDL row.
-
-    Example: jule reproduce raw-gdl --datasets usps,mnist-test
-    """
+if TYPE_CHECKING:
     from rich.console import Console
 
-    from jule.cli.progress import progress_bars
-    from jule.paper import raw_gdl as experiment
-    from jule.paper.numbers import AC_GDL
+    from jule.paper.experiment import Experiment, Request
 
-    console = Console()
-    names = [name.strip() for name in datasets.split(",") if name.strip()]
-    for name in names or experiment.DATASETS:
-        with progress_bars(name) as show:
-            record = experiment.measure(name, results, show)
-        for setting, row in record["rows"].items():
-            found = row["scores"]
-            console.print(
-                f"{name:11s} {setting:6s} NMI {found['nmi']:.3f}  AC {found['ac']:.3f}  "
-                f"(paper {AC_GDL[name].nmi:.3f} / {AC_GDL[name].ac:.3f})  {row['seconds']:.1f} s",
-                highlight=False,
-            )
+RESULTS = Path("results")
 
 
-@reproduce.command()
 @friendly
-def joint(
+def reproduce(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="An experiment, or all, or tables.", show_default=False
+        ),
+    ] = None,
     datasets: Annotated[
-        str, typer.Option(help="Names with commas between; all but FRGC and YTF by default.")
-    ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="How many runs, seeds 0, 1, ...")] = 3,
-    preset: Annotated[str, typer.Option(help="default, or paper: as the authors ran it.")] = (
-        "default"
-    ),
-    results: Results = Path("results"),
+        str | None,
+        typer.Option(
+            help="Names separated by commas. By default those of --list.", show_default=False
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of runs, with seeds 0, 1, ... By default as published.",
+            show_default=False,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="default, or paper: trained as the authors did.",
+            show_default=False,
+        ),
+    ] = None,
+    results: Annotated[Path, typer.Option(help="Where results are written and read.")] = RESULTS,
     runs: Annotated[Path, typer.Option(help="Where unfinished runs are kept.")] = Path("runs"),
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
 ) -> None:
-    """Run joint learning, beside the paper's OURS-SF and OURS-RC; then render the tables.
+    """Run the paper's experiments and show them beside its numbers.
 
-    What is already in results/ is not run again, and an interrupted run is gone on with.
+    `all` measures everything that is published; `tables` only renders.
+    Results that exist with the same settings are not measured again.
+    Interrupted runs are resumed.
+    The tables go into README.md and docs/ of a checkout.
+    Without one, or with --results, they are printed.
 
-    Example: jule reproduce joint --datasets usps,mnist-test --seeds 3
+    Examples:
+
+      jule reproduce --list
+
+      jule reproduce raw-gdl --datasets usps,mnist-test
+
+      jule reproduce joint --datasets usps --preset paper --seeds 1
     """
     from rich.console import Console
 
-    from jule.cli.progress import progress_bars
-    from jule.paper import joint as experiment
-    from jule.paper.numbers import OURS_RC, OURS_SF
+    from jule.paper.driver import run_experiment
+    from jule.paper.experiment import Request
+    from jule.paper.registry import EXPERIMENTS, find_experiment
 
     console = Console()
-    names = [name.strip() for name in datasets.split(",") if name.strip()]
-    for name in names or experiment.DATASETS:
-        for seed in range(seeds):
-            with progress_bars(f"{name}, seed {seed}") as show:
-                record = experiment.measure(
-                    name,
-                    preset,  # type: ignore[arg-type]
-                    seed,
-                    results,
-                    runs,
-                    show,
-                )
-            found = record["scores"]
-            console.print(
-                f"{name:11s} seed {seed}  "
-                + "  ".join(
-                    f"{which.upper()} {found[which]['nmi']:.3f} / {found[which]['ac']:.3f} "
-                    f"(paper {paper[name].nmi:.3f} / {paper[name].ac:.3f})"
-                    for which, paper in (("sf", OURS_SF), ("rc", OURS_RC))
-                )
-                + f"  {record['seconds of the periods']:.0f} s",
-                highlight=False,
+    names = None if datasets is None else tuple(filter(None, map(str.strip, datasets.split(","))))
+    request = Request(names or None, seeds, preset)
+    if list_ or name is None:
+        _list_experiments(console, results)
+        return
+    if name in ("all", "tables"):
+        _check_no_options(name, request)
+    if name == "tables":
+        _render(list(EXPERIMENTS.values()), results, into_pages=True)
+        return
+    experiments = list(EXPERIMENTS.values()) if name == "all" else [find_experiment(name)]
+    for experiment in experiments:
+        for each in experiment.published if name == "all" else (request,):
+            run_experiment(
+                experiment,
+                each,
+                results=results,
+                runs=runs,
+                say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
             )
-    tables(results)
+    _render(experiments, results, into_pages=results == RESULTS)
 
 
-@reproduce.command()
-@friendly
-def tables(results: Results = Path("results")) -> None:
-    """Write the figures of results/ into README.md and docs/ of this checkout.
+def _check_no_options(name: str, request: Request) -> None:
+    if request.options():
+        raise ValueError(f"--{request.options()[0]} belongs to one experiment and not to {name!r}")
 
-    Example: jule reproduce tables
-    """
-    from jule.paper.tables import fill_pages
 
-    pages = [Path("README.md"), *sorted(Path("docs").glob("*.md"))]
-    changed = fill_pages([page for page in pages if page.exists()], results)
-    for page in changed:
-        typer.echo(f"wrote {page}")
-    if not changed:
-        typer.echo("all tables are up to date")
+def _list_experiments(console: Console, results: Path) -> None:
+    from rich.table import Table
+
+    from jule.paper.driver import count_records
+    from jule.paper.registry import EXPERIMENTS
+
+    table = Table("name", "what it reproduces", "data sets", "measured")
+    for experiment in EXPERIMENTS.values():
+        done, published = count_records(experiment, results)
+        sets = ", ".join(experiment.datasets)
+        table.add_row(experiment.name, experiment.title, sets, f"{done} of {published}")
+    console.print(table)
+
+
+def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -> None:
+    """Write all tables into the pages of a checkout, or print those of the experiments."""
+    from jule.paper.registry import experiment_tables
+    from jule.paper.tables import RESULTS as MARKER
+    from jule.paper.tables import fill_pages, has_tables
+
+    here = Path()
+    if into_pages and has_tables(here, MARKER):
+        changed = fill_pages(here, MARKER, experiment_tables(), results)
+        for page in changed:
+            typer.echo(f"wrote {page}")
+        if not changed:
+            typer.echo("all tables are up to date")
+        return
+    for experiment in experiments:
+        for name, table in experiment.render(results).items():
+            typer.echo(f"\n{name}\n\n{table}")

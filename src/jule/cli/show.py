@@ -1,4 +1,4 @@
-"""What was found, in a few lines of text."""
+"""The clusters of a run, as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -7,59 +7,51 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from jule.evaluation import accuracy, nmi
-from jule.joint import Result
+from jule.runs.results import RunResults
 
 MOST_ROWS = 30
+MOST_CLASSES = 4
 
 
-def show_clusters(console: Console, result: Result, labels: NDArray | None = None) -> None:
-    """Print the clusters with their sizes and how sure they are, and scores where possible.
-
-    Examples
-    --------
-    >>> show_clusters(Console(), result)  # doctest: +SKIP
-    """
+def print_clusters(console: Console, results: RunResults, labels: NDArray | None = None) -> None:
+    """Print the size and confidence of each cluster, and its classes where they are known."""
+    result = results.result
     if result.choice is not None:
         others = ", ".join(str(k) for k, _ in result.choice.candidates[1:4])
-        console.print(
-            f"{result.choice.k} clusters are suggested (sureness {result.choice.sureness:.2f}); "
-            f"next best: {others}"
-        )
-    holds = Table("cluster", "images", "confidence")
+        also = f"; other good numbers: {others}" if others else ""
+        console.print(f"{result.n_clusters} clusters suggested{also} (jule cut)", highlight=False)
+    table = Table("cluster", "images", "confidence")
     if labels is not None:
-        holds.add_column("classes in it")
+        table.add_column("true classes")
     sizes = np.bincount(result.labels)
     for cluster in range(min(len(sizes), MOST_ROWS)):
         inside = result.labels == cluster
         row = [str(cluster), f"{sizes[cluster]:,}", f"{result.confidence[inside].mean():.2f}"]
         if labels is not None:
-            row.append(contents(labels[inside]))
-        holds.add_row(*row)
-    console.print(holds)
+            row.append(list_classes(labels[inside]))
+        table.add_row(*row)
+    console.print(table)
     if len(sizes) > MOST_ROWS:
         console.print(f"... and {len(sizes) - MOST_ROWS} more")
-    if labels is not None:
-        found = {"SF": result.labels_sf, "RC": result.labels_rc}
-        console.print(
-            ", ".join(
-                f"{name}: NMI {nmi(labels, which):.3f} AC {accuracy(labels, which):.3f}"
-                for name, which in found.items()
-            )
-            + f"; {result.chosen.upper()} was chosen, without the labels",
-            highlight=False,
-        )
+    if results.scores is not None:
+        parts = [
+            f"{which.upper()}: NMI {results.scores[which]['nmi']:.3f} "
+            f"AC {results.scores[which]['ac']:.3f}"
+            for which in ("sf", "rc")
+        ]
+        chosen = f"; {result.chosen.upper()} was chosen without labels"
+        console.print(", ".join(parts) + chosen, highlight=False)
 
 
-def contents(labels: NDArray) -> str:
-    """Say which classes a cluster holds, the most frequent first.
+def list_classes(labels: NDArray) -> str:
+    """List the classes in a cluster, the most frequent first.
 
     Examples
     --------
-    >>> contents(np.array([3, 3, 8]))
+    >>> list_classes(np.array([3, 3, 8]))
     '2 x 3, 1 x 8'
     """
     classes, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    shown = ", ".join(f"{counts[i]} x {classes[i]}" for i in order[:4])
-    return shown + (", ..." if len(order) > 4 else "")
+    shown = ", ".join(f"{counts[i]} x {classes[i]}" for i in order[:MOST_CLASSES])
+    return shown + (", ..." if len(order) > MOST_CLASSES else "")

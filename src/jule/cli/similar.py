@@ -1,4 +1,4 @@
-"""`jule similar`: the pictures of a run that look most like one picture."""
+"""`jule similar`: the pictures of a run that are most similar to one picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from jule.cli.cluster import LOADING, DeviceOption
 from jule.cli.errors import friendly
 
 
@@ -14,31 +16,27 @@ from jule.cli.errors import friendly
 def similar(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     picture: Annotated[
-        Path, typer.Argument(metavar="PICTURE", help="A picture, of the run or a new one.")
+        Path, typer.Argument(metavar="PICTURE", help="A picture, in the run or a new one.")
     ],
-    count: Annotated[int, typer.Option("-n", "--count", help="How many to list.")] = 10,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many to list.")] = 10,
+    device: DeviceOption = "auto",
 ) -> None:
-    """List the pictures of a run that its network finds nearest to one picture.
+    """List the pictures of a run that its network finds most similar to a picture.
 
     Example: jule similar photos-run cat.jpg -n 5
     """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from jule.runs.folder import RunFolder
+    from jule.runs.results import check_finished
 
-    from jule.images.read import read_one
-    from jule.runs import Run, read_results
-    from jule.sorting import most_similar
+    check_finished(RunFolder(run))
+    if not picture.exists():
+        raise FileNotFoundError(f"{picture} does not exist")
+    with Console(stderr=True).status(LOADING):
+        from rich.table import Table
+        from rich.text import Text
 
-    folder = Run(run)
-    finished = read_results(folder, device=device)
-    look = folder.look()
-    if look is None:
-        raise ValueError(f"{run} was not made with pictures, so none can be compared with it")
-    nearest, cosines = most_similar(finished, read_one(picture, look), count)
+        from jule.run import Run
     table = Table("similarity", "cluster", "path")
-    for number, cosine in zip(nearest, cosines, strict=True):
-        cluster = finished.result.labels[number]
-        table.add_row(f"{cosine:.3f}", str(cluster), Text(finished.names[number]))
+    for found in Run(run, device=device).similar(picture, count):
+        table.add_row(f"{found.similarity:.3f}", str(found.cluster), Text(found.path))
     Console().print(table)

@@ -1,8 +1,8 @@
-"""Pictures sorted into one folder a cluster, as links or as copies.
+"""Sort pictures into one folder per cluster, as links or as copies.
 
-Names come from strangers: of each one only the last part is used, made safe for every common file
-system. Folders are held open while they are written to, so that nothing can land elsewhere, and
-nothing that is already there is ever replaced. Killed at any moment, the next run adds what is
+File names are not trusted: only the last part of each is used, made safe for every common file
+system. Folders are held open while they are written to, so that nothing can be written elsewhere,
+and existing files are never replaced. After a kill at any moment, the next run adds what is
 missing.
 """
 
@@ -23,11 +23,11 @@ How = Literal["link", "copy"]
 Outcome = Literal["made", "there", "conflict"]
 
 CHUNK = 2**20
-PART = ".jule-export.part"  # the copy in hand; no picture's name begins with a dot
+PART = ".jule-export.part"  # the copy being written; no picture's name begins with a dot
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
-# Where the system can name a file relative to an open folder, a link put in its place changes
-# nothing; elsewhere (Windows) the folder is looked at once, when it is opened.
+# Where the system can name files relative to an open folder, replacing the folder by a link has no
+# effect; elsewhere (Windows) the folder is checked once, when it is opened.
 RELATIVE = (
     {os.open, os.mkdir, os.stat, os.link, os.symlink, os.readlink, os.rename, os.unlink}
     <= os.supports_dir_fd
@@ -36,20 +36,20 @@ RELATIVE = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, and the folder it belongs in.
+    """A picture and the folder it belongs in.
 
     Attributes
     ----------
     name
-        Its path or name as shown to the user; nothing about it is trusted.
+        Its path or name as shown to the user; not trusted.
     folder
         The name of its folder.
     place
         The original file; None for a picture inside an archive or an array.
     content
-        Gives its bytes where there is no file.
+        Returns its bytes, where there is no file.
     suffix
-        Added where the name has none.
+        Added to a name that has none.
     """
 
     name: str
@@ -60,29 +60,32 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """What became of the pictures.
+class Exported:
+    """The outcome of sorting pictures into folders.
 
     Attributes
     ----------
     made
-        How many were linked or copied.
+        The number of pictures that were linked or copied.
     already_there
-        How many were there before, the same.
+        The number of pictures that were there before.
     conflicts
-        Files, relative to the folder, that were there and are something else; left alone.
+        Other files that were in the place of a picture, relative to the folder; left alone.
     missing
         Names of pictures that could not be read, and why.
+    n_folders
+        The number of folders with pictures.
     """
 
     made: int = 0
     already_there: int = 0
     conflicts: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    n_folders: int = 0
 
 
 class _UnreadableError(Exception):
-    """A picture's original is gone or cannot be read."""
+    """The original of a picture is gone or cannot be read."""
 
 
 def sort_into_folders(
@@ -92,15 +95,15 @@ def sort_into_folders(
     progress: Callable[[float], None] | None = None,
     *,
     source_folder: Path | None = None,
-) -> Sorted:
-    """Put every picture into its folder in `to`, as a link to the original or as a copy.
+) -> Exported:
+    """Put each picture into its folder in `to`, as a link to the original or as a copy.
 
     Parameters
     ----------
     pictures
-        In an order that stays the same: it decides who keeps a name that several have.
+        In a fixed order, which decides who keeps a name that several have.
     to
-        Made where it is not there. Files in it are never changed.
+        Created if needed. Files in it are never changed.
     how
         ``"link"`` or ``"copy"``; pictures that are not files can only be copied.
     progress
@@ -111,21 +114,21 @@ def sort_into_folders(
     Raises
     ------
     ValueError
-        Before anything is written, when the sorted pictures would mix with the originals or a
-        picture cannot be had in this way.
+        Before anything is written, if the sorted pictures would mix with the originals or a
+        picture cannot be exported in this way.
     OSError
-        When a folder in `to` is a link, links are impossible here, or the disk is full.
+        If a folder in `to` is a link, links are impossible here, or the disk is full.
 
     Examples
     --------
-    >>> sort_into_folders([], Path("sorted"), "copy")
-    Sorted(made=0, already_there=0, conflicts=(), missing=())
+    >>> sort_into_folders([], Path("sorted"), "copy").made
+    0
     """
-    _refuse_impossible(pictures, how)
+    _check_possible(pictures, how)
     if not pictures:
-        return Sorted()
+        return Exported()
     to = to.resolve()
-    _refuse_mixing(pictures, to, source_folder)
+    _check_not_mixed(pictures, to, source_folder)
     plan = _plan(pictures)
     counts: dict[Outcome, int] = {"made": 0, "there": 0, "conflict": 0}
     conflicts: list[str] = []
@@ -135,7 +138,7 @@ def sort_into_folders(
         raise NotADirectoryError(f"{to} is a file: sort into a folder")
     to.mkdir(parents=True, exist_ok=True)
     with _held(to) as root:
-        for name in plan:  # all of them first: a folder that is refused must not leave half
+        for name in plan:  # all of them first, so that a bad folder stops everything
             with _opened(root, name):
                 pass
         for folder_name, places in plan.items():
@@ -152,13 +155,13 @@ def sort_into_folders(
                     done += 1
                     if progress is not None:
                         progress(done / len(pictures))
-    return Sorted(counts["made"], counts["there"], tuple(conflicts), tuple(missing))
+    return Exported(counts["made"], counts["there"], tuple(conflicts), tuple(missing), len(plan))
 
 
-# ---- what is refused before anything is written
+# ---- checks before anything is written
 
 
-def _refuse_impossible(pictures: Iterable[Picture], how: str) -> None:
+def _check_possible(pictures: Iterable[Picture], how: str) -> None:
     if how not in ("link", "copy"):
         raise ValueError(f"pictures are sorted as 'link' or 'copy', not {how!r}")
     for picture in pictures:
@@ -171,8 +174,8 @@ def _refuse_impossible(pictures: Iterable[Picture], how: str) -> None:
             )
 
 
-def _refuse_mixing(pictures: Iterable[Picture], to: Path, source_folder: Path | None) -> None:
-    """Raise when the next reading of the originals would find the sorted pictures, too."""
+def _check_not_mixed(pictures: Iterable[Picture], to: Path, source_folder: Path | None) -> None:
+    """Raise if reading the originals again would also find the sorted pictures."""
     homes = {picture.place.parent for picture in pictures if picture.place is not None}
     homes = {home.resolve() for home in homes}
     for home in sorted(homes):
@@ -183,13 +186,13 @@ def _refuse_mixing(pictures: Iterable[Picture], to: Path, source_folder: Path | 
     for home in sorted(homes):
         if to.is_relative_to(home):
             raise ValueError(
-                f"{to} lies in {home}, among the originals, and would be found when they are "
-                "read again: sort into a folder outside of it"
+                f"{to} is inside {home}, among the originals, and would be read with them next "
+                "time: sort into a folder outside of it"
             )
 
 
 def _plan(pictures: Iterable[Picture]) -> dict[str, list[tuple[str, Picture]]]:
-    """Give every picture a name of its own, by folder."""
+    """Assign each picture a unique name in its folder."""
     spelled: dict[str, str] = {}
     plan: dict[str, list[tuple[str, Picture]]] = {}
     given: dict[str, Names] = {}
@@ -197,7 +200,7 @@ def _plan(pictures: Iterable[Picture]) -> dict[str, list[tuple[str, Picture]]]:
         wanted = safe_text(picture.folder)
         folder = spelled.setdefault(folded(wanted), wanted)
         names = given.setdefault(folder, Names())
-        plan.setdefault(folder, []).append((names.give(picture.name, picture.suffix), picture))
+        plan.setdefault(folder, []).append((names.assign(picture.name, picture.suffix), picture))
     return plan
 
 
@@ -206,7 +209,7 @@ def _plan(pictures: Iterable[Picture]) -> dict[str, list[tuple[str, Picture]]]:
 
 @dataclass(frozen=True)
 class _Folder:
-    """An open folder. Names in it are given with `at` and `fd`, so that it cannot be swapped."""
+    """An open folder. Files in it are named by `at` and `fd`, so that it cannot be swapped."""
 
     path: Path
     fd: int | None
@@ -215,7 +218,7 @@ class _Folder:
         return name if self.fd is not None else str(self.path / name)
 
     def kind(self, name: str) -> int | None:
-        """Give the type of what has this name, links not followed; None for nothing."""
+        """Return the file type of a name, links not followed; None if there is nothing."""
         try:
             found = os.stat(self.at(name), dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -229,13 +232,13 @@ class _Folder:
 
 @contextmanager
 def _held(to: Path) -> Iterator[_Folder]:
-    """Open the folder of all folders for one process alone, and leave no half copy in it."""
+    """Open the root folder for one process alone, and leave no partial copy in it."""
     fd = os.open(to, os.O_RDONLY | os.O_DIRECTORY) if RELATIVE else None
     root = _Folder(to, fd)
     try:
         if fd is not None:
             _lock(fd, to)
-        _forget_part(root)
+        _remove_part(root)
         yield root
     finally:
         if fd is not None:
@@ -243,14 +246,14 @@ def _held(to: Path) -> Iterator[_Folder]:
 
 
 def _lock(fd: int, to: Path) -> None:
-    """Keep others out; the system drops the lock with the process, however that ends."""
-    import fcntl  # not on Windows, which has no open folders either
+    """Lock out other processes; the system releases the lock when the process ends."""
+    import fcntl  # does not exist on Windows
 
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise BlockingIOError(
-            f"pictures are being sorted into {to} already: wait for it to end"
+            f"another process is sorting pictures into {to}: wait until it has finished"
         ) from None
     except OSError:
         pass  # some network file systems have no locks
@@ -258,13 +261,13 @@ def _lock(fd: int, to: Path) -> None:
 
 @contextmanager
 def _opened(root: _Folder, name: str) -> Iterator[_Folder]:
-    """Open a folder in the root, made where it is not there; a link or a file is refused."""
+    """Open a folder in the root, created if needed; a link or a file raises."""
     with suppress(FileExistsError):
         os.mkdir(root.at(name), dir_fd=root.fd)
     path = root.path / name
     refused = NotADirectoryError(
-        f"{path} is a link or a file, and pictures are only sorted into real folders: remove it, "
-        "or sort into another folder"
+        f"{path} is a link or a file; pictures are only sorted into real folders: remove it, or "
+        "sort into another folder"
     )
     if root.fd is None:
         if not path.is_dir() or path.resolve() != path:
@@ -292,7 +295,7 @@ def _put(root: _Folder, folder: _Folder, name: str, picture: Picture, how: How) 
 
 
 def _link(folder: _Folder, name: str, picture: Picture) -> Outcome:
-    assert picture.place is not None  # refused before
+    assert picture.place is not None  # checked before
     target = str(picture.place.absolute())
     try:
         os.symlink(target, folder.at(name), dir_fd=folder.fd)
@@ -307,7 +310,7 @@ def _link(folder: _Folder, name: str, picture: Picture) -> Outcome:
 
 
 def _target(folder: _Folder, name: str) -> str:
-    # Windows marks long and absolute targets.
+    # Windows prefixes long and absolute targets.
     return os.readlink(folder.at(name), dir_fd=folder.fd).removeprefix("\\\\?\\")
 
 
@@ -318,7 +321,7 @@ def _copy(root: _Folder, folder: _Folder, name: str, picture: Picture) -> Outcom
         _write_part(root, picture)
         return "made" if _name_part(root, folder, name) else "conflict"
     finally:
-        _forget_part(root)
+        _remove_part(root)
 
 
 def _write_part(root: _Folder, picture: Picture) -> None:
@@ -332,7 +335,7 @@ def _write_part(root: _Folder, picture: Picture) -> None:
 
 
 def _take_over(place: Path, fd: int, root: _Folder) -> None:
-    """Give the copy the times and permissions of the original."""
+    """Copy the times and permissions of the original."""
     try:
         about = place.stat()
     except OSError as error:
@@ -344,7 +347,7 @@ def _take_over(place: Path, fd: int, root: _Folder) -> None:
 
 
 def _name_part(root: _Folder, folder: _Folder, name: str) -> bool:
-    """Give the finished copy its name, unless somebody took it since we looked."""
+    """Rename the finished copy, unless the name was taken in the meantime."""
     part, final = root.at(PART), folder.at(name)
     try:
         os.link(part, final, src_dir_fd=root.fd, dst_dir_fd=folder.fd)
@@ -353,23 +356,23 @@ def _name_part(root: _Folder, folder: _Folder, name: str) -> bool:
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        # No second names on this file system, such as a memory card's: then look, and rename.
+        # A file system without hard links, such as a memory card's: check, then rename.
         if folder.kind(name) is not None:
             return False
         os.rename(part, final, src_dir_fd=root.fd, dst_dir_fd=folder.fd)
     return True
 
 
-def _forget_part(root: _Folder) -> None:
+def _remove_part(root: _Folder) -> None:
     with suppress(FileNotFoundError):
         os.unlink(root.at(PART), dir_fd=root.fd)
 
 
 def _chunks(picture: Picture) -> Iterator[bytes]:
-    """Give the bytes of a picture piece by piece; all that can fail here is the original."""
+    """Yield the bytes of a picture in pieces; all that can fail here is the original."""
     try:
         if picture.place is None:
-            assert picture.content is not None  # refused before
+            assert picture.content is not None  # checked before
             yield picture.content()
             return
         with open(picture.place, "rb") as file:
@@ -377,18 +380,18 @@ def _chunks(picture: Picture) -> Iterator[bytes]:
                 yield chunk
     except GeneratorExit:
         raise
-    except Exception as error:  # archives raise many kinds, and one picture must not stop the rest
+    except Exception as error:  # archives raise anything; one picture must not stop the rest
         raise _UnreadableError(str(error) or type(error).__name__) from error
 
 
 def _is_same(folder: _Folder, name: str, picture: Picture) -> bool:
-    """Say whether a plain file has just the bytes of the picture."""
+    """Tell whether a plain file has exactly the bytes of the picture."""
     if folder.kind(name) != stat.S_IFREG:
         return False
     try:
         fd = folder.open(name, os.O_RDONLY)
     except OSError:
-        return False  # what cannot be read cannot be said to be the same
+        return False  # an unreadable file cannot be compared
     with open(fd, "rb") as file:
         if picture.place is not None and os.fstat(fd).st_size != _size(picture.place):
             return False

@@ -1,4 +1,4 @@
-"""File names that every common system takes, made of names that come from strangers."""
+"""File names that are valid on every common system, made from untrusted names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])"
 
 
 def safe_text(text: str, suffix: str = "") -> str:
-    """Turn any text into a file or folder name that every common system takes.
+    """Turn any text into a file or folder name that is valid on every common system.
 
-    A suffix like ``".png"`` is added where the text has none, and kept where it is cut.
+    A suffix like ``".png"`` is added if the text has none, and kept if the text is shortened.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def safe_text(text: str, suffix: str = "") -> str:
 
 
 def safe_name(path: str, suffix: str = "") -> str:
-    """Give the last part of a path as a safe file name.
+    """Return the last part of a path as a safe file name.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def safe_name(path: str, suffix: str = "") -> str:
 
 
 def _is_bad(letter: str) -> bool:
-    # Surrogates are bytes that are no text; controls and marks of direction disguise a name.
+    # Surrogates are undecodable bytes; control and direction characters disguise a name.
     kind = unicodedata.category(letter)
     return letter in FORBIDDEN or letter in BIDI or kind in ("Cc", "Cs", "Zl", "Zp")
 
@@ -58,7 +58,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _fitted(stem: str, end: str) -> str:
-    """Join stem and end, the stem cut so that both keep to the limit."""
+    """Join stem and end, the stem shortened to keep within the limit."""
     return _cut(stem, MOST_BYTES - len(end.encode())) + end
 
 
@@ -67,21 +67,23 @@ def _cut(text: str, most: int) -> str:
 
 
 class Names:
-    """The names of one folder; no two differ by upper and lower case alone.
+    """Unique names in one folder; no two differ by case alone.
 
     Examples
     --------
     >>> names = Names()
-    >>> [names.give(path) for path in ("a/cat.jpg", "b/Cat.jpg", "b/cat.jpg")]
+    >>> [names.assign(path) for path in ("a/cat.jpg", "b/Cat.jpg", "b/cat.jpg")]
     ['cat.jpg', 'Cat (b).jpg', 'cat (b) 2.jpg']
     """
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
-        self.numbers: dict[str, int] = {}  # the number to try next: many may want one name
+        self.numbers: dict[
+            str, int
+        ] = {}  # the number to try next, as many paths may share one name
 
-    def give(self, path: str, suffix: str = "") -> str:
-        """Give a path's own name; then with its parent's; then with a number."""
+    def assign(self, path: str, suffix: str = "") -> str:
+        """Return the name of a path; if it is taken, with its parent, then with a number."""
         name = safe_name(path, suffix)
         if self._take(name):
             return name
@@ -115,7 +117,7 @@ def _parent(path: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Give what file systems that ignore case and composition compare.
+    """Return the form that case-insensitive, normalising file systems compare.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """A trained network as an ONNX file, for programs that have neither jule nor torch.
 
-Everything from raw pixels to unit vectors is in the file. ONNX has no averaging to a size that
-does not divide the image's, so that step becomes a matrix product from either side.
+The file holds everything from raw pixels to unit vectors. ONNX cannot average an image down to a
+size that does not divide its own, so resizing becomes a matrix product from either side.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from jule.backward import Embedder
-from jule.joint.state import write_whole
+from jule.files import write_atomic
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -30,108 +32,102 @@ LOUD = ("torch", "onnxscript", "onnx_ir")  # loggers
 
 
 def write_onnx(embedder: Embedder, path: Path, image_shape: tuple[int, ...]) -> None:
-    """Write a network, with all scaling around it, to an ONNX file, whole or not at all.
+    """Write a network, with its input scaling, to an ONNX file, atomically.
 
-    The input ``images`` is float32: raw pixels (n, c, h, w) as they were when the network was
-    trained, or vectors (n, d), any number of them at once. The output is ``embedding``, unit
-    vectors. The model's metadata tell height, width, channels and the version of jule.
+    The input ``images`` is float32: raw pixels (n, c, h, w) or vectors (n, d) like those that the
+    network was trained on, any number of them. The output ``embedding`` are unit vectors. The
+    metadata of the model hold height, width, channels and the version of jule.
 
     Parameters
     ----------
     embedder
-        Left as it is.
+        The network; not modified.
     path
-        Replaced where it is there.
+        The file to write; replaced if it exists.
     image_shape
-        Of one sample: (h, w), (h, w, c) or (d,).
+        Shape of one sample: (h, w), (h, w, c) or (d,).
 
     Raises
     ------
     ImportError
-        When onnx or onnxscript are not installed.
+        If onnx or onnxscript are not installed.
     ValueError
-        When a network of the user's has a layer that ONNX cannot express.
-
-    Examples
-    --------
-    >>> write_onnx(embedder, Path("net.onnx"), (28, 28))  # doctest: +SKIP
+        If the user's own network has a layer that ONNX cannot express.
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(f'ONNX files need {" and ".join(missing)}: pip install "jule[onnx]"')
-    shape = _input_shape(image_shape)
+    shape = input_shape(image_shape)
     if shape[0] != len(embedder.mean):
         raise ValueError(
-            f"the network was made for {len(embedder.mean)} channels or features, "
-            f"images of shape {image_shape} have {shape[0]}"
+            f"the network takes {len(embedder.mean)} channels or features, but samples of shape "
+            f"{image_shape} have {shape[0]}"
         )
     model = _model(_Exported(embedder, shape), shape)
-    _forget_origins(model)
+    _remove_notes(model)
     _describe(model, shape)
-    write_whole(path, model.SerializeToString(deterministic=True))
+    write_atomic(path, model.SerializeToString(deterministic=True))
 
 
-def averaging_matrix(old: int, new: int) -> Tensor:
-    """Give the (new, old) matrix that averages `old` values in a row down to `new`.
-
-    Value i is the mean of all old values that its i-th part of the row touches: what torch calls
-    area interpolation.
+def resizing_matrix(old: int, new: int, smaller: bool) -> Tensor:
+    """Return the (new, old) matrix that resizes a row of `old` values as `resize` does.
 
     Examples
     --------
-    >>> averaging_matrix(3, 2).tolist()
+    >>> resizing_matrix(3, 2, smaller=True).tolist()
     [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
     """
-    matrix = torch.zeros(new, old)
-    for i in range(new):
-        start, end = i * old // new, -(-(i + 1) * old // new)
-        matrix[i, start:end] = 1 / (end - start)
-    return matrix
+    each = torch.eye(old)[:, None]  # a row per old value: its effect on the new ones
+    if smaller:
+        return F.interpolate(each, new, mode="area")[:, 0].T
+    return F.interpolate(each, new, mode="linear", align_corners=False)[:, 0].T
 
 
 class _Exported(nn.Module):
-    """An embedder in terms of what ONNX knows."""
+    """An embedder made of operations that ONNX knows."""
 
     rows: Tensor
     columns: Tensor
 
     def __init__(self, embedder: Embedder, shape: tuple[int, ...]) -> None:
         super().__init__()
-        # The copy is left with what ONNX can express; size and level are done here.
+        # Resizing and normalisation are done here, in operations that ONNX knows.
         self.embedder = copy.deepcopy(embedder).cpu()
-        self.level = embedder.level and len(shape) == 3
-        self.smaller = len(shape) == 3 and embedder.size not in (None, shape[1:])
-        self.embedder.level, self.embedder.size = False, None
-        if self.smaller:
+        self.normalize = embedder.normalize and len(shape) == 3
+        self.resized = len(shape) == 3 and embedder.size not in (None, shape[1:])
+        self.embedder.normalize, self.embedder.size = False, None
+        if self.resized:
             assert embedder.size is not None
-            self.register_buffer("rows", averaging_matrix(shape[1], embedder.size[0]))
-            self.register_buffer("columns", averaging_matrix(shape[2], embedder.size[1]).T)
+            old, new = shape[1:], embedder.size
+            smaller = math.prod(new) < math.prod(old)
+            self.register_buffer("rows", resizing_matrix(old[0], new[0], smaller))
+            self.register_buffer("columns", resizing_matrix(old[1], new[1], smaller).T)
         self.eval()
 
     def forward(self, images: Tensor) -> Tensor:
         x = images
-        if self.smaller:
+        if self.resized:
             x = self.rows @ x @ self.columns  # (n, c, h', w')
-        if self.level:  # of the whole image; averaging first changes nothing and is less to divide
-            level = images.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
-            x = x / torch.where(level > 0, level, 1.0)
+        if self.normalize:  # by the pixels of the original; resizing first is less to divide
+            rms = images.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+            x = x / torch.where(rms > 0, rms, 1.0)
         embedded: Tensor = self.embedder(x)
         return embedded
 
 
-def _input_shape(image_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the shape of one sample with channels first."""
+def input_shape(image_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of one sample with channels first."""
     if len(image_shape) == 2:
         return (1, *image_shape)
     if len(image_shape) == 3:
         return (image_shape[2], *image_shape[:2])
     if len(image_shape) == 1:
         return tuple(image_shape)
-    raise ValueError(f"one sample is (h, w), (h, w, c) or (d,), not {image_shape}")
+    raise ValueError(f"a sample has shape (h, w), (h, w, c) or (d,), not {image_shape}")
 
 
 def _model(network: nn.Module, shape: tuple[int, ...]) -> ModelProto:
-    # Two examples: with one, the exporter would take the number for a part of the network.
+    # Two examples: the exporter would treat a batch of one as a constant.
     examples = torch.zeros(2, *shape)
     with _quiet():
         try:
@@ -153,7 +149,7 @@ def _model(network: nn.Module, shape: tuple[int, ...]) -> ModelProto:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the exporter says of itself from the user, who can do nothing about it."""
+    """Silence the exporter, whose messages a user can do nothing about."""
     loggers = [logging.getLogger(name) for name in LOUD]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -167,8 +163,8 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _forget_origins(model: ModelProto) -> None:
-    """Drop the exporter's notes, which hold paths of this machine."""
+def _remove_notes(model: ModelProto) -> None:
+    """Remove the notes of the exporter, which hold paths of this machine."""
     graph = model.graph
     noted: list[Any] = [model, graph, *graph.node, *graph.input, *graph.output]
     noted += [*graph.value_info, *graph.initializer, *model.functions]

@@ -1,4 +1,4 @@
-"""Tables as Parquet files, which data frames of every language read."""
+"""Tables as Parquet files, for data frames in any language."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.joint.state import write_whole
+from jule.files import write_atomic
 
 
 def write_parquet(path: Path, columns: Mapping[str, Sequence[Any] | NDArray]) -> None:
-    """Write columns of one length to a Parquet file, whole or not at all.
-
-    Examples
-    --------
-    >>> write_parquet(Path("labels.parquet"), {"path": ["a"], "cluster": [0]})  # doctest: +SKIP
-    """
+    """Write columns of equal length to a Parquet file, atomically."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -27,15 +22,15 @@ def write_parquet(path: Path, columns: Mapping[str, Sequence[Any] | NDArray]) ->
         raise ImportError('Parquet files need pyarrow: pip install "jule[parquet]"') from error
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns must have one length, got {lengths}")
+        raise ValueError(f"columns must have equal lengths, got {lengths}")
     table = pyarrow.table({name: _plain(values) for name, values in columns.items()})
     content = io.BytesIO()
     parquet.write_table(table, content)
-    write_whole(path, content.getvalue())
+    write_atomic(path, content.getvalue())
 
 
 def _plain(values: Sequence[Any] | NDArray) -> Any:
-    """Give texts as UTF-8 has them: bytes of a file name that are no text are spelled out."""
+    """Return strings as valid UTF-8: undecodable bytes of file names are escaped."""
     import pyarrow
 
     if isinstance(values, np.ndarray) or not all(isinstance(value, str) for value in values):
@@ -44,4 +39,4 @@ def _plain(values: Sequence[Any] | NDArray) -> Any:
         text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         for text in values
     ]
-    return pyarrow.array(spelled, pyarrow.string())  # a type even where there are none
+    return pyarrow.array(spelled, pyarrow.string())  # typed even if empty

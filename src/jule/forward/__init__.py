@@ -2,7 +2,7 @@
 
 from jule.forward.affinity import Digraph, affinity_graph
 from jule.forward.agglomerate import agglomerate
-from jule.forward.first import kmeans_clusters, nearest_neighbor_components
+from jule.forward.init import kmeans_clusters, nearest_neighbor_components
 from jule.forward.linkage import merge_clusters
 from jule.forward.neighbors import Neighbors, nearest_neighbors
 from jule.forward.prepare import prepare

@@ -13,16 +13,16 @@ from jule.forward.neighbors import Neighbors
 
 @dataclass(frozen=True, eq=False)
 class Digraph:
-    """A directed graph in which every sample points to its K_s neighbours.
+    """A weighted directed graph from every sample to its K_s neighbours.
 
     Attributes
     ----------
     indices
-        (n, K_s) int32: whom sample i points to.
+        (n, K_s) int32: neighbours of each sample.
     weights
         (n, K_s) float64: W(i, j), between 0 and 1.
     sigma2
-        The sigma squared of Eq. 4.
+        sigma^2 of Eq. 4.
     """
 
     indices: NDArray[np.int32]
@@ -34,13 +34,11 @@ class Digraph:
 
 
 def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
-    """Weigh the edges from every sample to its neighbours (Eq. 4).
+    """Compute the affinities between samples and their neighbours (Eq. 4).
 
-    W(i, j) = exp(-|x_i - x_j|^2 / sigma^2) where j is one of the K_s neighbours of i, else 0;
-    sigma^2 is `a` times the mean of all these squared distances.
-
-    When every distance is 0 (each sample has at least K_s copies), sigma is 0 and W is its limit
-    there: 1 on every edge.
+    W(i, j) = exp(-|x_i - x_j|^2 / sigma^2) if j is one of the K_s neighbours of i, and 0 otherwise;
+    sigma^2 is `a` times the mean of all these squared distances. If every distance is 0 (each
+    sample has at least K_s copies), every edge has weight 1.
 
     Examples
     --------
@@ -51,7 +49,18 @@ def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
     """
     if not a > 0:
         raise ValueError(f"a must be positive, got {a}: it scales sigma^2 of Eq. 4")
-    sigma2 = a * float(neighbors.distances.mean())
+    return weigh_neighbors(neighbors, a * float(neighbors.distances.mean()))
+
+
+def weigh_neighbors(neighbors: Neighbors, sigma2: float) -> Digraph:
+    """Compute the affinities of Eq. 4 for a given sigma^2.
+
+    Examples
+    --------
+    >>> from jule.forward import nearest_neighbors
+    >>> weigh_neighbors(nearest_neighbors([[0.0], [1.0], [3.0]], k=1), 2.0).weights.shape
+    (3, 1)
+    """
     if sigma2 == 0:
         weights = np.ones_like(neighbors.distances)
     else:

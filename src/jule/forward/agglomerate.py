@@ -1,4 +1,4 @@
-"""The whole forward pass: from vectors to a whole tree of merges."""
+"""The complete forward pass: from vectors to the tree of all merges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from jule.forward.affinity import affinity_graph
-from jule.forward.first import (
+from jule.forward.init import (
     cluster_means,
     find_root,
     kmeans_clusters,
@@ -20,13 +20,14 @@ from jule.forward.first import (
 )
 from jule.forward.linkage import Update, merge_clusters
 from jule.forward.neighbors import Method, Neighbors, nearest_neighbors
-from jule.forward.prepare import as_vectors, refuse_all_identical
+from jule.forward.prepare import as_vectors, check_not_identical
 from jule.forward.tree import MergeTree
 
-First = Literal["nearest", "kmeans"]
+Init = Literal["nearest", "kmeans"]
+INITS: tuple[Init, ...] = ("nearest", "kmeans")
 Progress = Callable[[str, float], None]
 
-SAMPLES_A_FIRST_CLUSTER = 4  # the paper's average, for first clusters by K-means
+SAMPLES_PER_INITIAL_CLUSTER = 4  # on average, for initial clusters by K-means; as in the paper
 
 
 def agglomerate(
@@ -34,7 +35,7 @@ def agglomerate(
     *,
     n_neighbors: int = 20,
     a: float = 1.0,
-    first: First = "nearest",
+    init: Init = "nearest",
     n_near: int = 5,
     lam: float = 1.0,
     update: Update = "exact",
@@ -45,31 +46,32 @@ def agglomerate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> MergeTree:
-    """Cluster samples by graph degree linkage and give the tree of all merges.
+    """Cluster samples by graph degree linkage and return the tree of all merges.
 
     Parameters
     ----------
     samples
-        Vectors (n, d) or images, prepared as wished (see `prepare`).
+        Vectors (n, d) or images, already scaled (see `prepare`).
     n_neighbors
-        K_s; shrinks to n - 1, with a warning, where there are fewer samples.
+        K_s, the number of neighbours. It is reduced to n - 1, with a warning, if there are fewer
+        samples.
     a
-        Scales sigma^2 of Eq. 4.
-    first
-        ``"nearest"``: nearest-neighbour components. ``"kmeans"``: K-means with n / 4 clusters.
+        Factor of sigma^2 in Eq. 4.
+    init
+        Initial clusters. ``"nearest"``: connected components of the nearest-neighbour graph.
+        ``"kmeans"``: K-means with n / 4 clusters.
     n_near, lam, update, alpha
-        The merging criterion (Eq. 7; ``n_near=1`` is the plain one) and the way affinities are
-        updated: see `merge_clusters`.
+        Merging criterion (Eq. 7) and update of affinities: see `merge_clusters`.
     n_clusters, max_merges
-        Merging stops when so many clusters are left, or after so many merges of first clusters. By
-        default it goes on to one cluster; where no two clusters have affinity any more, those
-        whose means are nearest are joined.
+        Merging stops at this number of clusters, or after this number of merges of initial
+        clusters. By default it continues to one cluster. If no two clusters have affinity, those
+        with the nearest means are joined.
     method
-        Of the neighbour search: ``"exact"`` or ``"approximate"``.
+        Neighbour search: ``"exact"`` or ``"approximate"``.
     seed
-        Of K-means and of the approximate search; nothing else has chance in it.
+        Random seed of K-means and of the approximate search.
     progress
-        Called now and then with the name of the stage and the share of it that is done.
+        Called from time to time with the name of the stage and the fraction of it that is done.
 
     Examples
     --------
@@ -79,25 +81,25 @@ def agglomerate(
     True
     """
     vectors = as_vectors(samples)
-    refuse_all_identical(vectors)
+    check_not_identical(vectors)
     if n_clusters > len(vectors):
         raise ValueError(
             f"n_clusters={n_clusters} clusters cannot be made of n_samples={len(vectors)} samples"
         )
     neighbors = nearest_neighbors(
         vectors,
-        _shrunk(n_neighbors, len(vectors)),
+        _limit_n_neighbors(n_neighbors, len(vectors)),
         method=method,
         seed=seed,
         progress=progress and partial(progress, "neighbours"),
     )
-    if first == "nearest":
+    if init == "nearest":
         labels = nearest_neighbor_components(neighbors)
-    elif first == "kmeans":
-        count = -(-len(vectors) // SAMPLES_A_FIRST_CLUSTER)
+    elif init == "kmeans":
+        count = -(-len(vectors) // SAMPLES_PER_INITIAL_CLUSTER)
         labels = kmeans_clusters(vectors, count, seed)
     else:
-        raise ValueError(f"unknown first clusters {first!r}: choose 'nearest' or 'kmeans'")
+        raise ValueError(f"unknown init {init!r}: choose one of {', '.join(INITS)}")
     merges, affinities = merge_clusters(
         affinity_graph(neighbors, a),
         labels,
@@ -110,16 +112,16 @@ def agglomerate(
         progress=progress and partial(progress, "merging"),
     )
     if progress is not None:
-        progress("merging", 1.0)  # it may have ended early, or never begun
-    wanted = 0 if max_merges is not None else int(labels.max()) + 1 - n_clusters - len(merges)
-    return grow_tree(vectors, neighbors, labels, merges, affinities, max(wanted, 0))
+        progress("merging", 1.0)  # merging may have stopped early
+    missing = 0 if max_merges is not None else int(labels.max()) + 1 - n_clusters - len(merges)
+    return grow_tree(vectors, neighbors, labels, merges, affinities, max(missing, 0))
 
 
-def _shrunk(n_neighbors: int, n_samples: int) -> int:
+def _limit_n_neighbors(n_neighbors: int, n_samples: int) -> int:
     if n_neighbors < n_samples:
         return n_neighbors
     warnings.warn(
-        f"n_neighbors={n_neighbors} (K_s) is more than {n_samples} samples allow: "
+        f"n_neighbors={n_neighbors} (K_s) must be less than n_samples={n_samples}: "
         f"using {n_samples - 1}",
         UserWarning,
         stacklevel=3,
@@ -130,15 +132,28 @@ def _shrunk(n_neighbors: int, n_samples: int) -> int:
 def grow_tree(
     vectors: NDArray[np.floating],
     neighbors: Neighbors,
-    first: NDArray[np.integer],
+    initial: NDArray[np.integer],
     merges: NDArray[np.int64],
     affinities: NDArray[np.float64],
     n_joins: int,
 ) -> MergeTree:
-    """Put the first clusters, their merges, and joins by distance together into one tree.
+    """Build one tree from the initial clusters, their merges, and joins by distance.
 
-    Inside a first cluster samples join their nearest neighbours, nearest pairs first. `n_joins`
-    clusters that merging left apart are then joined by the distance of their means.
+    Within an initial cluster, samples join their nearest neighbours in order of distance. After
+    the merges, `n_joins` more joins follow, of the clusters with the nearest means.
+
+    Parameters
+    ----------
+    vectors
+        (n, d) samples.
+    neighbors
+        Their nearest neighbours.
+    initial
+        (n,) initial cluster of every sample, 0 .. c-1.
+    merges, affinities
+        Merges of the initial clusters, as `merge_clusters` returns them.
+    n_joins
+        Number of joins of clusters without affinity.
 
     Examples
     --------
@@ -150,16 +165,16 @@ def grow_tree(
     >>> grow_tree(line, found, labels, no_merges, np.empty(0), 1).merges.tolist()
     [[0, 1], [2, 3], [4, 5]]
     """
-    n, n_first = len(vectors), int(first.max()) + 1
-    inside, top = _join_first_clusters(
+    n, n_initial = len(vectors), int(initial.max()) + 1
+    inside, top = _merge_within_initial(
         np.ascontiguousarray(neighbors.indices[:, 0]),
         np.argsort(neighbors.distances[:, 0], kind="stable"),
-        first,
-        n_first,
+        initial,
+        n_initial,
     )
-    # Clusters are numbered 0 .. n_first - 1 and on by merge: give them the tree's numbers.
+    # Translate numbers of clusters, as in `merges`, into nodes of the tree.
     node_of = np.concatenate([top, n + len(inside) + np.arange(len(merges) + n_joins)])
-    joins = _join_by_distance(vectors, first, n_first, merges, n_joins)
+    joins = join_by_distance(vectors, initial, n_initial, merges, n_joins)
     return MergeTree(
         n,
         np.concatenate([inside, node_of[merges], node_of[joins]]),
@@ -168,21 +183,21 @@ def grow_tree(
 
 
 @njit(cache=True)
-def _join_first_clusters(nearest, by_distance, first, n_first):
-    """Join the samples of every first cluster; gives the merges and each cluster's last node."""
+def _merge_within_initial(nearest, by_distance, initial, n_initial):
+    """Join the samples of each initial cluster; returns the merges and the top node of each."""
     n = nearest.shape[0]
     parents = np.arange(n)
     node = np.arange(n)
-    start = np.full(n_first, -1, np.int64)
-    merges = np.empty((n - n_first, 2), np.int64)
+    start = np.full(n_initial, -1, np.int64)
+    merges = np.empty((n - n_initial, 2), np.int64)
     made = 0
     for sample in range(n - 1, -1, -1):
-        start[first[sample]] = sample
+        start[initial[sample]] = sample
     for step in range(2 * n):
-        # Nearest neighbours first; then whatever of a cluster is still apart from its start.
+        # Nearest neighbours first, then samples not yet connected to the first of their cluster.
         sample = by_distance[step] if step < n else step - n
-        other = nearest[sample] if step < n else start[first[sample]]
-        if first[sample] != first[other]:
+        other = nearest[sample] if step < n else start[initial[sample]]
+        if initial[sample] != initial[other]:
             continue
         a, b = find_root(parents, sample), find_root(parents, other)
         if a != b:
@@ -190,24 +205,25 @@ def _join_first_clusters(nearest, by_distance, first, n_first):
             parents[b] = a
             node[a] = n + made
             made += 1
-    top = np.empty(n_first, np.int64)
-    for cluster in range(n_first):
+    top = np.empty(n_initial, np.int64)
+    for cluster in range(n_initial):
         top[cluster] = node[find_root(parents, start[cluster])]
     return merges, top
 
 
-def _join_by_distance(
+def join_by_distance(
     vectors: NDArray[np.floating],
-    first: NDArray[np.integer],
-    n_first: int,
+    initial: NDArray[np.integer],
+    n_initial: int,
     merges: NDArray[np.int64],
     n_joins: int,
 ) -> NDArray[np.int64]:
-    """Join clusters without affinity: the edges of the shortest tree over their means, in order."""
+    """Join clusters without affinity along the minimum spanning tree of their means."""
     if n_joins == 0:
         return np.empty((0, 2), np.int64)
-    remaining, labels = np.unique(_after_merges(n_first, merges), return_inverse=True)
-    ends, lengths = _shortest_tree(cluster_means(vectors, labels[first]).astype(np.float64))
+    remaining, labels = np.unique(_clusters_after(n_initial, merges), return_inverse=True)
+    means = cluster_means(vectors, labels[initial]).astype(np.float64)
+    ends, lengths = _minimum_spanning_tree(means)
     order = np.argsort(lengths, kind="stable")[:n_joins]
     node = remaining.copy()
     parents = np.arange(len(remaining))
@@ -216,22 +232,22 @@ def _join_by_distance(
         a, b = find_root(parents, ends[edge, 0]), find_root(parents, ends[edge, 1])
         joins[t] = node[a], node[b]
         parents[b] = a
-        node[a] = n_first + len(merges) + t
+        node[a] = n_initial + len(merges) + t
     return joins
 
 
 @njit(cache=True)
-def _after_merges(n_first, merges):
-    """Say which cluster every first cluster has become."""
-    cluster_of = np.arange(n_first + merges.shape[0])
+def _clusters_after(n_initial, merges):
+    """Return the final cluster of every initial cluster."""
+    cluster_of = np.arange(n_initial + merges.shape[0])
     for t in range(merges.shape[0] - 1, -1, -1):
-        cluster_of[merges[t, 0]] = cluster_of[merges[t, 1]] = cluster_of[n_first + t]
-    return cluster_of[:n_first]
+        cluster_of[merges[t, 0]] = cluster_of[merges[t, 1]] = cluster_of[n_initial + t]
+    return cluster_of[:n_initial]
 
 
 @njit(cache=True)
-def _shortest_tree(points):
-    """Prim's algorithm over all pairs, one row of distances at a time."""
+def _minimum_spanning_tree(points):
+    """Compute the tree by Prim's algorithm, with one row of distances at a time."""
     n, d = points.shape
     ends = np.empty((n - 1, 2), np.int64)
     lengths = np.empty(n - 1, np.float64)
@@ -245,8 +261,8 @@ def _shortest_tree(points):
         for point in range(n):
             if outside[point]:
                 length = 0.0
-                for place in range(d):
-                    length += (points[point, place] - points[newest, place]) ** 2
+                for feature in range(d):
+                    length += (points[point, feature] - points[newest, feature]) ** 2
                 if length < distance[point]:
                     distance[point] = length
                     nearest[point] = newest

@@ -1,4 +1,4 @@
-"""Which clusters lie around a sample: for new samples, and for how sure a label is."""
+"""Affinities between samples and clusters: assignment, confidence and modularity."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
+from jule.forward.init import cluster_means
 
-AT_ONCE = 2**23  # products held at one time: 64 MiB
+BLOCK_CELLS = 2**23  # products per block: 64 MiB
 
 
 def cluster_affinities(
@@ -18,11 +19,27 @@ def cluster_affinities(
     sigma2: float,
     n_neighbors: int = 20,
 ) -> NDArray[np.float64]:
-    """Give the share of affinity that every cluster has among a new sample's nearest neighbours.
+    """Return the fraction of each new sample's affinity that belongs to each cluster.
 
-    The weights are those of Eq. 4, exp(-|x - y|^2 / sigma^2), over the K_s nearest of the samples
-    that were clustered; a row sums to 1. Far from everything the nearest neighbours still decide:
-    weights are taken relative to the nearest one.
+    The affinities are those of Eq. 4, exp(-|x - y|^2 / sigma^2), with the K_s nearest of the
+    clustered samples. Every row sums to 1. Weights are relative to that of the nearest neighbour,
+    so that they do not vanish far from all samples.
+
+    Parameters
+    ----------
+    new
+        (m, d) samples to assign.
+    samples, labels
+        (n, d) clustered samples and their clusters.
+    sigma2
+        sigma^2 of Eq. 4.
+    n_neighbors
+        K_s.
+
+    Returns
+    -------
+    NDArray
+        (m, k) fractions.
 
     Examples
     --------
@@ -31,14 +48,14 @@ def cluster_affinities(
     [[0.0, 1.0]]
     """
     k = min(n_neighbors, len(samples))
-    # In float64 the last digit of a share does not depend on the other samples of its block.
+    # In float64 the result does not depend on the other samples of the block.
     new, samples = new.astype(np.float64), samples.astype(np.float64)
     half_norms = 0.5 * np.einsum("ij,ij->i", samples, samples)
     shares = np.zeros((len(new), int(labels.max()) + 1))
-    rows = max(1, AT_ONCE // len(samples))
+    rows = max(1, BLOCK_CELLS // len(samples))
     for start in range(0, len(new), rows):
         block = new[start : start + rows]
-        scores = half_norms - block @ samples.T  # half the squared distance, but for |x|^2 / 2
+        scores = half_norms - block @ samples.T  # half the squared distance, without |x|^2 / 2
         nearest = np.argpartition(scores, k - 1, axis=1)[:, :k]
         distances = 2.0 * np.take_along_axis(scores, nearest, axis=1)
         distances -= distances.min(axis=1, keepdims=True)
@@ -50,7 +67,7 @@ def cluster_affinities(
 
 
 def label_confidence(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Give the share of a sample's affinity that stays inside its own cluster, 0 .. 1.
+    """Return the fraction of each sample's affinity that belongs to its own cluster.
 
     Examples
     --------
@@ -62,16 +79,16 @@ def label_confidence(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.
     own = labels[graph.indices] == labels[:, None]
     total = graph.weights.sum(axis=1)
     inside = (graph.weights * own).sum(axis=1)
-    # Where all weights underflow to zero, neighbours count alike.
-    share = inside / np.where(total > 0, total, 1.0)
-    confidence: NDArray[np.float64] = np.where(total > 0, share, own.mean(axis=1))
+    # If all weights underflow to zero, all neighbours have the same weight.
+    fraction = inside / np.where(total > 0, total, 1.0)
+    confidence: NDArray[np.float64] = np.where(total > 0, fraction, own.mean(axis=1))
     return confidence
 
 
 def modularity(graph: Digraph, labels: NDArray[np.integer]) -> float:
-    """Say how much more affinity stays inside the clusters than chance would leave there.
+    """Compute the directed modularity of a clustering in the graph W (Leicht and Newman, 2008).
 
-    The directed modularity of Leicht and Newman (2008), over the weights of W.
+    It compares the affinity inside the clusters with its expectation for random edges.
 
     Examples
     --------
@@ -88,3 +105,24 @@ def modularity(graph: Digraph, labels: NDArray[np.integer]) -> float:
     out_mass = np.bincount(labels, graph.weights.sum(axis=1), k)
     in_mass = np.bincount(labels[graph.indices].ravel(), graph.weights.ravel(), k)
     return inside / total - float(out_mass @ in_mass) / total**2
+
+
+def centre_distances(
+    vectors: NDArray[np.floating], labels: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return the squared distance of every sample from the mean of its cluster.
+
+    The smaller it is, the more typical is the sample of its cluster.
+
+    Examples
+    --------
+    >>> centre_distances(np.array([[0.0], [2.0], [7.0]]), np.array([0, 0, 1])).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    centres = cluster_means(vectors, labels).astype(np.float64)
+    distances = np.empty(len(vectors))
+    rows = max(1, BLOCK_CELLS // max(1, vectors.shape[1]))
+    for start in range(0, len(vectors), rows):
+        gap = vectors[start : start + rows] - centres[labels[start : start + rows]]
+        distances[start : start + rows] = np.einsum("ij,ij->i", gap, gap)
+    return distances

@@ -1,4 +1,4 @@
-"""The merging criterion (Eq. 7): the nearest clusters of every cluster, and who merges next."""
+"""The merging criterion (Eq. 7): the nearest clusters of each cluster, and the next merge."""
 
 from __future__ import annotations
 
@@ -6,70 +6,70 @@ import numpy as np
 
 from jule.forward.tables import NO_KEY, inner_kernel, kernel
 
-NEVER = 2**62
+NO_NODE = 2**62  # larger than the number of any cluster
 
 
 @inner_kernel
-def better(value_a, node_a, value_b, node_b):
-    """Larger is better; among equals, the older cluster."""
+def is_better(value_a, node_a, value_b, node_b):
+    """Return whether a is larger than b; between equal values the older cluster wins."""
     return value_a > value_b or (value_a == value_b and node_a < node_b)
 
 
 @inner_kernel
 def link_affinity(clusters, cluster, entry):
-    """Give A(C_i, C_j) of Eq. 12 from an entry in the row of cluster i."""
+    """Return A(C_i, C_j) of Eq. 12 from an entry in the row of cluster i."""
     return entry.first / clusters[entry.key].divisor + entry.second / cluster.divisor
 
 
 @kernel
-def look_around(clusters, links, near, c):
-    """Fill a cluster's nearest neighbour clusters from all its links."""
+def find_near(clusters, links, near, c):
+    """Find the nearest neighbour clusters of a cluster among all its links."""
     cluster = clusters[c]
     cluster.near = 0
     cluster.limit = -np.inf
-    cluster.limit_node = NEVER
-    for place in range(cluster.start, cluster.start + cluster.places):
-        entry = links[place]
+    cluster.limit_node = NO_NODE
+    for slot in range(cluster.start, cluster.start + cluster.capacity):
+        entry = links[slot]
         if entry.key != NO_KEY:
-            remember(clusters, near, c, entry.key, link_affinity(clusters, cluster, entry))
+            insert_near(clusters, near, c, entry.key, link_affinity(clusters, cluster, entry))
 
 
 @inner_kernel
-def remember(clusters, near, c, other, affinity):
-    """Put a neighbour in its place among the nearest, unless it falls behind the limit."""
+def insert_near(clusters, near, c, other, affinity):
+    """Insert a neighbour into the sorted list of the nearest, unless it is beyond the limit."""
     cluster, node = clusters[c], clusters[other].node
-    if not better(affinity, node, cluster.limit, cluster.limit_node):
+    if not is_better(affinity, node, cluster.limit, cluster.limit_node):
         return
-    place = np.int64(cluster.near)
-    if place < near.shape[1]:
+    rank = np.int64(cluster.near)
+    if rank < near.shape[1]:
         cluster.near += 1
     else:
-        place -= 1
-        last = near[c, place]
+        rank -= 1
+        last = near[c, rank]
         last_node = clusters[last.cluster].node
-        if not better(affinity, node, last.affinity, last_node):
+        if not is_better(affinity, node, last.affinity, last_node):
             cluster.limit = affinity
             cluster.limit_node = node
             return
         cluster.limit = last.affinity
         cluster.limit_node = last_node
-    while place > 0:
-        before = near[c, place - 1]
-        if not better(affinity, node, before.affinity, clusters[before.cluster].node):
+    while rank > 0:
+        before = near[c, rank - 1]
+        if not is_better(affinity, node, before.affinity, clusters[before.cluster].node):
             break
-        near[c, place].cluster = before.cluster
-        near[c, place].affinity = before.affinity
-        place -= 1
-    near[c, place].cluster = other
-    near[c, place].affinity = affinity
+        near[c, rank].cluster = before.cluster
+        near[c, rank].affinity = before.affinity
+        rank -= 1
+    near[c, rank].cluster = other
+    near[c, rank].affinity = affinity
 
 
 @inner_kernel
-def forget_near(cluster, near, c, m, n):
-    """Take two clusters out of the nearest of another, where they are."""
+def remove_near(cluster, near, c, m, n):
+    """Remove two clusters from the nearest ones of another cluster, if they are there."""
     kept = 0
-    for place in range(cluster.near):
-        entry = near[c, place]
+    for rank in range(cluster.near):
+        entry = near[c, rank]
         if entry.cluster != m and entry.cluster != n:
             near[c, kept].cluster = entry.cluster
             near[c, kept].affinity = entry.affinity
@@ -79,7 +79,7 @@ def forget_near(cluster, near, c, m, n):
 
 @inner_kernel
 def _criterion(cluster, near, c, n_near, lam):
-    """Give the negative of the loss of Eq. 7 for merging a cluster with its nearest neighbour."""
+    """Return the negative loss of Eq. 7 for merging a cluster with its nearest neighbour."""
     if cluster.near == 0:
         return -np.inf
     best = near[c, 0].affinity
@@ -92,36 +92,37 @@ def _criterion(cluster, near, c, n_near, lam):
 
 
 @kernel
-def open_contest(state, links, n_near, lam):
+def build_tournament(state, links, n_near, lam):
+    """Score all clusters and build the tournament tree, whose root is the next cluster to merge."""
     clusters, near, winners = state.clusters, state.near, state.winners
     width = winners.shape[0] // 2
     for c in range(clusters.shape[0]):
-        look_around(clusters, links, near, c)
+        find_near(clusters, links, near, c)
         clusters[c].score = _criterion(clusters[c], near, c, n_near, lam)
         winners[width + c] = c
-    for place in range(width - 1, 0, -1):
-        winners[place] = _match(clusters, winners, place)
+    for position in range(width - 1, 0, -1):
+        winners[position] = _play_match(clusters, winners, position)
 
 
 @inner_kernel
-def _match(clusters, winners, place):
-    a, b = winners[2 * place], winners[2 * place + 1]
+def _play_match(clusters, winners, position):
+    a, b = winners[2 * position], winners[2 * position + 1]
     if b < 0:
         return a
-    if better(clusters[b].score, clusters[b].node, clusters[a].score, clusters[a].node):
+    if is_better(clusters[b].score, clusters[b].node, clusters[a].score, clusters[a].node):
         return b
     return a
 
 
 @kernel
-def rescore(clusters, near, winners, c, n_near, lam):
-    """Take a cluster's criterion anew and play its matches again."""
+def update_score(clusters, near, winners, c, n_near, lam):
+    """Recompute the score of a cluster and replay its matches in the tournament."""
     clusters[c].score = _criterion(clusters[c], near, c, n_near, lam)
-    place = (winners.shape[0] // 2 + c) // 2
-    while place > 0:
-        before = winners[place]
-        now = _match(clusters, winners, place)
-        winners[place] = now
+    position = (winners.shape[0] // 2 + c) // 2
+    while position > 0:
+        before = winners[position]
+        now = _play_match(clusters, winners, position)
+        winners[position] = now
         if now == before and now != c:
-            return  # nothing changes any further up
-        place //= 2
+            return  # nothing changes further up
+        position //= 2

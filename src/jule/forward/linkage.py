@@ -1,4 +1,4 @@
-"""Graph degree linkage: which clusters merge, and what their affinities become.
+"""Graph degree linkage: merge clusters and update their affinities.
 
 The affinity of two clusters (Eq. 12) is a sum over the samples of one of them,
 
@@ -11,12 +11,13 @@ and n merge,
     S(i -> (m + n)) = S(i -> m) + S(i -> n)
                       + sum over x in C_i of in_m(x) * out_n(x) + in_n(x) * out_m(x)     (Eq. 14)
 
-and the last sum has terms only for samples x that know both m and n. So two sparse tables are all
-that is kept: `weights`, whose row x maps a cluster to (in, out), and `links`, whose row i maps a
-neighbouring cluster j to (S(i -> j), S(j -> i)). A merge walks the smaller of the two clusters, so
-a sample is walked at most log2(n) times, and the merges are exactly those of the dense equations.
+and the last sum has terms only for samples x that have edges with both m and n. Two sparse tables
+therefore suffice: `weights`, whose row x maps a cluster to (in, out), and `links`, whose row i maps
+a neighbouring cluster j to (S(i -> j), S(j -> i)). A merge visits the samples of the smaller
+cluster, so each sample is visited at most log2(n) times. Apart from rounding, the affinities are
+those of the dense equations.
 
-Ties go to the older cluster: first clusters are numbered by their first sample, and every merged
+Ties go to the older cluster: initial clusters are ordered by their first sample, and every merged
 cluster is younger than all before it.
 """
 
@@ -30,38 +31,38 @@ from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.criterion import (
-    better,
-    forget_near,
+    build_tournament,
+    find_near,
+    insert_near,
+    is_better,
     link_affinity,
-    look_around,
-    open_contest,
-    remember,
-    rescore,
+    remove_near,
+    update_score,
 )
-from jule.forward.state import add_to_sum, close_together, first_state, forget_sums
+from jule.forward.linkage_state import add_to_sum, init_state, reset_sums, sort_by_cluster
 from jule.forward.tables import (
     NO_KEY,
     add,
+    capacity_with_spare,
+    copy_rows,
     find,
-    home,
+    home_slot,
     inner_kernel,
     kernel,
-    make_room,
-    move_rows,
-    places_with_spare,
     remove_at,
+    reserve,
 )
 
 Update = Literal["exact", "ratio", "alpha"]
 UPDATES: tuple[Update, ...] = ("exact", "ratio", "alpha")
 EXACT, RATIO = 0, 1  # as numbers, for the kernels
 
-MERGES_AT_ONCE = 20_000  # between two looks at progress and the keyboard
+MERGES_AT_ONCE = 20_000  # between reports of progress, when Ctrl-C is noticed, too
 
 
 def merge_clusters(
     graph: Digraph,
-    first: NDArray[np.integer],
+    initial: NDArray[np.integer],
     *,
     n_clusters: int = 1,
     max_merges: int | None = None,
@@ -71,43 +72,45 @@ def merge_clusters(
     alpha: float = 0.0,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Merge clusters by graph degree linkage until one of the three ends is reached.
+    """Merge clusters by graph degree linkage.
 
-    At every step the cluster i of largest
+    At every step the cluster i with the largest
 
         A(i, N_i[1]) + lam / (K_c - 1) * sum for k = 2 .. K_c of (A(i, N_i[1]) - A(i, N_i[k]))
 
-    (the negative of Eq. 7) is merged with its nearest neighbour cluster N_i[1]; clusters beyond the
-    last neighbour have affinity 0. First clusters without affinity to any other are merged before
-    all else, each with the cluster that its samples point to most.
+    (the negative of Eq. 7) is merged with its nearest neighbour cluster N_i[1]. If a cluster has
+    fewer than K_c neighbours, the missing ones count as affinity 0. Initial clusters without
+    affinity to any other are merged first, each with the cluster that receives the largest total
+    weight of its edges.
 
     Parameters
     ----------
     graph
         The digraph W.
-    first
-        (n,) the first clusters, 0 .. c-1.
+    initial
+        (n,) initial cluster of every sample, 0 .. c-1.
     n_clusters
-        Stop when so many are left.
+        Number of clusters at which to stop.
     max_merges
-        Stop after so many merges.
+        Maximum number of merges.
     n_near
-        K_c of Eq. 7; 1 is the plain criterion, the largest affinity.
+        K_c of Eq. 7; 1 merges the pair with the largest affinity.
     lam
         lambda of Eq. 7.
     update
-        ``"exact"`` (Eq. 14), or the appendix' approximations ``"ratio"`` (Eq. 18) and ``"alpha"``
-        (Eq. 21).
+        ``"exact"`` (Eq. 14), or an approximation of the appendix: ``"ratio"`` (Eq. 18) or
+        ``"alpha"`` (Eq. 21).
     alpha
-        The constant of ``"alpha"``.
+        Constant of ``"alpha"``.
     progress
-        Called now and then with the share of the merges that are done.
+        Called from time to time with the fraction of merges done.
 
     Returns
     -------
     nodes, affinities
-        (t, 2) and (t,): the pairs merged, oldest cluster first (first clusters are 0 .. c-1, merge
-        t makes c+t), and their affinity. Merging ends early when no two clusters have affinity.
+        (t, 2) and (t,): the pairs merged, older cluster first, and their affinities. Initial
+        clusters are numbered 0 .. c-1, and merge t creates cluster c+t. Merging stops early if no
+        two clusters have affinity.
 
     Examples
     --------
@@ -116,15 +119,17 @@ def merge_clusters(
     >>> merge_clusters(graph, np.arange(4))[0].tolist()
     [[0, 1], [2, 3]]
     """
-    n_first = _check(graph, first, n_clusters, max_merges, n_near, lam, update, alpha)
-    budget = n_first - n_clusters if max_merges is None else min(max_merges, n_first - n_clusters)
+    n_initial = _check(graph, initial, n_clusters, max_merges, n_near, lam, update, alpha)
+    budget = n_initial - n_clusters
+    if max_merges is not None:
+        budget = min(budget, max_merges)
     if budget <= 0:
         return np.empty((0, 2), np.int64), np.empty(0)
     kind = UPDATES.index(update)
-    graph, owner, old_number = close_together(graph, first, n_first)
-    state, links = first_state(graph, owner, old_number, budget, n_near)
+    graph, owner, old_number = sort_by_cluster(graph, initial, n_initial)
+    state, links = init_state(graph, owner, old_number, budget, n_near)
     links = _merge_isolated(state, links, graph.weights, np.argsort(old_number), kind, alpha)
-    open_contest(state, links, n_near, lam)
+    build_tournament(state, links, n_near, lam)
     while True:
         before = int(state.counts[0])
         links = _merge_best(state, links, n_near, lam, kind, alpha, MERGES_AT_ONCE)
@@ -137,7 +142,7 @@ def merge_clusters(
 
 def _check(
     graph: Digraph,
-    first: NDArray[np.integer],
+    initial: NDArray[np.integer],
     n_clusters: int,
     max_merges: int | None,
     n_near: int,
@@ -145,12 +150,15 @@ def _check(
     update: str,
     alpha: float,
 ) -> int:
-    """Refuse what cannot be merged, and count the first clusters."""
-    if first.shape != (len(graph),):
-        raise ValueError(f"{len(graph)} samples need as many first labels, got {first.shape}")
-    n_first = int(first.max()) + 1
-    if first.min() < 0 or len(np.unique(first)) != n_first:
-        raise ValueError("first clusters must be numbered 0, 1, ... without a gap")
+    """Check the parameters and return the number of initial clusters."""
+    if initial.shape != (len(graph),):
+        raise ValueError(
+            f"initial must hold one label for each of {len(graph)} samples, got shape "
+            f"{initial.shape}"
+        )
+    n_initial = int(initial.max()) + 1
+    if initial.min() < 0 or len(np.unique(initial)) != n_initial:
+        raise ValueError("initial clusters must be numbered 0, 1, ... without a gap")
     if n_clusters < 1:
         raise ValueError(f"n_clusters must be 1 or more, got {n_clusters}")
     if max_merges is not None and max_merges < 0:
@@ -162,13 +170,13 @@ def _check(
     if update not in UPDATES:
         raise ValueError(f"unknown update {update!r}: choose one of {', '.join(UPDATES)}")
     if not alpha > -1:
-        raise ValueError(f"alpha must be above -1, got {alpha}: affinities would turn negative")
-    return n_first
+        raise ValueError(f"alpha must be above -1, got {alpha}: affinities would become negative")
+    return n_initial
 
 
 @kernel
 def _merge_pair(state, links, a, b, affinity, kind, alpha):
-    """Merge two clusters into the place of the larger; gives the links to go on with, and it."""
+    """Merge two clusters; returns the links, which may have moved, and the cluster that remains."""
     clusters, counts = state.clusters, state.counts
     t = counts[0]
     state.nodes[t, 0] = min(clusters[a].node, clusters[b].node)
@@ -179,14 +187,14 @@ def _merge_pair(state, links, a, b, affinity, kind, alpha):
     touched = 0
     if kind == EXACT:
         touched = _sum_cross_terms(state, m, n, t)
-    room = _most_room(clusters, state.touched, touched, m, n)
-    if counts[1] + room > links.shape[0]:
-        larger = np.empty(links.shape[0] + links.shape[0] // 2 + room, links.dtype)
-        move_rows(links, larger, clusters, counts)
+    new_slots = _max_new_slots(clusters, state.touched, touched, m, n)
+    if counts[1] + new_slots > links.shape[0]:
+        larger = np.empty(links.shape[0] + links.shape[0] // 2 + new_slots, links.dtype)
+        copy_rows(links, larger, clusters, counts)
         links = larger
     _add_cross_terms(clusters, links, counts, state.touched, touched, n)
-    share, divisor = _approximation(clusters[m], clusters[n], kind, alpha)
-    _move_links(clusters, links, counts, m, n, share)
+    factor, divisor = _update_coefficients(clusters[m], clusters[n], kind, alpha)
+    _move_links(clusters, links, counts, m, n, factor)
     clusters[m].divisor = divisor
     _move_samples(state.samples, state.owner, clusters, m, n)
     clusters[m].node = clusters.shape[0] + t
@@ -195,85 +203,85 @@ def _merge_pair(state, links, a, b, affinity, kind, alpha):
 
 @kernel
 def _sum_cross_terms(state, m, n, t):
-    """Sum by cluster what Eq. 14 has beyond S(i -> m) + S(i -> n), and hand n's weights to m."""
+    """Sum the cross terms of Eq. 14 by cluster, and move the weights of n to m."""
     samples, clusters, weights = state.samples, state.clusters, state.weights
-    around = _samples_around(state, m, n, t)
-    state.counts[2] = _fetch_rows(samples, weights, state.around, around, m, n)
+    n_adjacent = _find_adjacent(state, m, n, t)
+    state.counts[2] = _prefetch_rows(samples, weights, state.adjacent, n_adjacent, m, n)
     count = 0
-    for which in range(around):
-        x = state.around[which]
-        cross = _hand_over(weights, samples[x], m, n)
+    for which in range(n_adjacent):
+        x = state.adjacent[which]
+        cross = _move_weights(weights, samples[x], m, n)
         if cross > 0:
             count = add_to_sum(clusters, state.touched, count, state.owner[x], cross)
     return count
 
 
 @kernel
-def _samples_around(state, m, n, t):
-    """List, once each, the samples outside m and n that have edges with n, either way."""
+def _find_adjacent(state, m, n, t):
+    """List the samples outside m and n that have edges with n, in either direction."""
     samples, owner, mark, to = state.samples, state.owner, state.mark, state.to
-    gone = state.clusters[n]
+    absorbed = state.clusters[n]
     count = 0
-    member = gone.outward
-    gone.outward = gone.last_outward = -1
+    member = absorbed.boundary
+    absorbed.boundary = absorbed.last_boundary = -1
     while member >= 0:
         sample = samples[member]
-        outward = False
+        is_boundary = False
         for edge in range(to.shape[1] + sample.in_stop - sample.in_start):
             if edge < to.shape[1]:
                 x = to[member, edge]
             else:
                 x = state.in_from[sample.in_start + edge - to.shape[1]]
             if owner[x] != m and owner[x] != n:
-                outward = True
+                is_boundary = True
                 if mark[x] != t:
                     mark[x] = t
-                    state.around[count] = x
+                    state.adjacent[count] = x
                     count += 1
-        following = sample.next_outward
-        if outward:  # the others need never be looked at again
-            sample.next_outward = -1
-            _link_outward(samples, gone, member, member)
-        member = following
+        next_member = sample.next_boundary
+        if is_boundary:  # the other samples need not be visited again
+            sample.next_boundary = -1
+            _append_boundary(samples, absorbed, member, member)
+        member = next_member
     return count
 
 
 @inner_kernel
-def _link_outward(samples, cluster, first, last):
-    """Put a chain of samples at the end of a cluster's outward ones."""
-    if cluster.outward < 0:
-        cluster.outward = first
+def _append_boundary(samples, cluster, first, last):
+    """Append a chain of samples to the boundary samples of a cluster."""
+    if cluster.boundary < 0:
+        cluster.boundary = first
     else:
-        samples[cluster.last_outward].next_outward = first
-    cluster.last_outward = last
+        samples[cluster.last_boundary].next_boundary = first
+    cluster.last_boundary = last
 
 
 @kernel
-def _fetch_rows(samples, weights, around, count, m, n):
-    """Read where m and n will be searched in many rows: one wait for memory instead of many.
+def _prefetch_rows(samples, weights, adjacent, count, m, n):
+    """Read the slots where the rows will be searched for m and n, to have them in cache.
 
-    These reads do not depend on each other, so the processor has a dozen of them under way at once;
-    the searches themselves would each wait for their own.
+    These reads are independent, so the processor overlaps them; the searches would wait for memory
+    one after the other.
     """
-    keys = np.int64(0)  # kept by the caller, or the compiler would leave the reads out
+    keys = np.int64(0)  # returned, because the compiler would remove unused reads
     for which in range(count):
-        row = samples[around[which]]
-        keys += weights[row.start + home(n, row.places)].key
-        keys += weights[row.start + home(m, row.places)].key
+        row = samples[adjacent[which]]
+        keys += weights[row.start + home_slot(n, row.capacity)].key
+        keys += weights[row.start + home_slot(m, row.capacity)].key
     return keys
 
 
 @inner_kernel
-def _hand_over(weights, row, m, n):
-    """Make the weights between a sample and n weights between it and m; gives the cross term."""
-    place = find(weights, row, n)
-    in_n, out_n = weights[place].first, weights[place].second
-    remove_at(weights, row, place)
-    place = find(weights, row, m)
-    if place < 0:
+def _move_weights(weights, row, m, n):
+    """Add the weights between a sample and n to those with m; returns the cross term."""
+    slot = find(weights, row, n)
+    in_n, out_n = weights[slot].first, weights[slot].second
+    remove_at(weights, row, slot)
+    slot = find(weights, row, m)
+    if slot < 0:
         add(weights, row, m, in_n, out_n)
         return 0.0
-    entry = weights[place]
+    entry = weights[slot]
     cross = entry.first * out_n + in_n * entry.second
     entry.first += in_n
     entry.second += out_n
@@ -281,30 +289,30 @@ def _hand_over(weights, row, m, n):
 
 
 @kernel
-def _most_room(clusters, touched, count, m, n):
-    """Bound the places that a merge can add at the end of the links."""
-    room = places_with_spare(clusters[n].used + count)
-    room += places_with_spare(clusters[m].used + clusters[n].used + count)
+def _max_new_slots(clusters, touched, count, m, n):
+    """Return an upper bound on the slots that a merge appends to the links."""
+    total = capacity_with_spare(clusters[n].used + count)
+    total += capacity_with_spare(clusters[m].used + clusters[n].used + count)
     for t in range(count):
-        room += places_with_spare(clusters[touched[t]].used + 1)
-    return room
+        total += capacity_with_spare(clusters[touched[t]].used + 1)
+    return total
 
 
 @kernel
 def _add_cross_terms(clusters, links, counts, touched, count, n):
-    make_room(links, clusters[n], counts, count)
+    reserve(links, clusters[n], counts, count)
     for t in range(count):
         add(links, clusters[n], touched[t], 0.0, clusters[touched[t]].total)
-    forget_sums(clusters, touched, count)
+    reset_sums(clusters, touched, count)
 
 
 @kernel
-def _approximation(m, n, kind, alpha):
-    """Give what S(i -> n) counts beside S(i -> m), and what their sum is then divided by.
+def _update_coefficients(m, n, kind, alpha):
+    """Return the factor of S(i -> n) when it is added to S(i -> m), and the divisor of the sum.
 
-    Exact, the sum (with its cross terms) is divided by |m + n|^2. The approximations weigh
-    A(i -> m) and A(i -> n) instead: by |m| / |m + n| and |n| / |m + n| (Eq. 18), or by
-    (1 + alpha) times the squares of these (Eq. 21).
+    The exact sum (with its cross terms) is divided by |m + n|^2. The approximations weight
+    A(i -> m) and A(i -> n) by |m| / |m + n| and |n| / |m + n| (Eq. 18), or by (1 + alpha) times
+    their squares (Eq. 21).
     """
     size_m, size_n = np.float64(m.members), np.float64(n.members)
     both = size_m + size_n
@@ -319,64 +327,64 @@ def _approximation(m, n, kind, alpha):
 
 
 @kernel
-def _move_links(clusters, links, counts, m, n, share):
-    """Turn the links of n into links of m (Eq. 13, and the sums of Eq. 14)."""
-    merged, gone = clusters[m], clusters[n]
-    make_room(links, merged, counts, gone.used)
-    for place in range(gone.start, gone.start + gone.places):
-        entry = links[place]
+def _move_links(clusters, links, counts, m, n, factor):
+    """Add the links of n to those of m (Eq. 13 and the sums of Eq. 14)."""
+    merged, absorbed = clusters[m], clusters[n]
+    reserve(links, merged, counts, absorbed.used)
+    for slot in range(absorbed.start, absorbed.start + absorbed.capacity):
+        entry = links[slot]
         if entry.key == NO_KEY or entry.key == m:
             continue
-        from_n, to_n = entry.first, entry.second * share
+        from_n, to_n = entry.first, entry.second * factor
         other = clusters[entry.key]
         old = find(links, other, n)
         if old >= 0:
             remove_at(links, other, old)
         else:
-            make_room(links, other, counts, 1)
+            reserve(links, other, counts, 1)
         add(links, merged, entry.key, from_n, to_n)
         add(links, other, m, to_n, from_n)
     old = find(links, merged, n)
     if old >= 0:
         remove_at(links, merged, old)
-    gone.places = 0
-    gone.used = 0
+    absorbed.capacity = 0
+    absorbed.used = 0
 
 
 @kernel
 def _move_samples(samples, owner, clusters, m, n):
-    merged, gone = clusters[m], clusters[n]
-    x = gone.head
+    merged, absorbed = clusters[m], clusters[n]
+    x = absorbed.head
     while x >= 0:
         owner[x] = m
         x = samples[x].next
-    samples[merged.last].next = gone.head
-    merged.last = gone.last
-    if gone.outward >= 0:
-        _link_outward(samples, merged, gone.outward, gone.last_outward)
-    merged.members += gone.members
-    gone.members = 0
+    samples[merged.last].next = absorbed.head
+    merged.last = absorbed.last
+    if absorbed.boundary >= 0:
+        _append_boundary(samples, merged, absorbed.boundary, absorbed.last_boundary)
+    merged.members += absorbed.members
+    absorbed.members = 0
 
 
 @kernel
 def _merge_isolated(state, links, weight, by_age, kind, alpha):
-    """Merge every first cluster without affinity with the cluster its samples point to most."""
+    """Merge every initial cluster without affinity with the target of most of its edge weight."""
     for age in range(by_age.shape[0]):
         c = by_age[age]
         cluster = state.clusters[c]
         if state.counts[0] == state.nodes.shape[0]:
             break
         if cluster.node != age or cluster.members == 0 or cluster.used > 0:
-            continue  # merged by now, or not isolated
-        target = _points_to_most(state, weight, c)
+            continue  # already merged, or not isolated
+        target = _strongest_target(state, weight, c)
         if target >= 0:
             links, _ = _merge_pair(state, links, c, target, 0.0, kind, alpha)
     return links
 
 
 @kernel
-def _points_to_most(state, weight, c):
-    """Find the other cluster with the largest weight of edges from this one; -1 if none."""
+def _strongest_target(state, weight, c):
+    """Return the other cluster with the largest weight of edges from this one, or -1."""
     samples, clusters, touched = state.samples, state.clusters, state.touched
     count = 0
     x = clusters[c].head
@@ -389,19 +397,19 @@ def _points_to_most(state, weight, c):
     best = np.int64(-1)
     for t in range(count):
         other = np.int64(touched[t])
-        if best < 0 or better(
+        if best < 0 or is_better(
             clusters[other].total, clusters[other].node, clusters[best].total, clusters[best].node
         ):
             best = other
-    forget_sums(clusters, touched, count)
+    reset_sums(clusters, touched, count)
     return best
 
 
 @kernel
-def _merge_best(state, links, n_near, lam, kind, alpha, at_most):
-    """Merge the cluster of best criterion with its nearest neighbour, again and again."""
+def _merge_best(state, links, n_near, lam, kind, alpha, max_merges):
+    """Repeatedly merge the cluster of best criterion with its nearest neighbour."""
     clusters, near, winners = state.clusters, state.near, state.winners
-    for _ in range(min(at_most, state.nodes.shape[0] - state.counts[0])):
+    for _ in range(min(max_merges, state.nodes.shape[0] - state.counts[0])):
         a = np.int64(winners[1])
         if clusters[a].score == -np.inf:
             break
@@ -409,18 +417,18 @@ def _merge_best(state, links, n_near, lam, kind, alpha, at_most):
         links, m = _merge_pair(state, links, a, b, near[a, 0].affinity, kind, alpha)
         n = b if m == a else a
         clusters[n].near = 0
-        rescore(clusters, near, winners, n, n_near, lam)
-        look_around(clusters, links, near, m)
-        rescore(clusters, near, winners, m, n_near, lam)
+        update_score(clusters, near, winners, n, n_near, lam)
+        find_near(clusters, links, near, m)
+        update_score(clusters, near, winners, m, n_near, lam)
         merged = clusters[m]
-        for place in range(merged.start, merged.start + merged.places):
-            entry = links[place]
+        for slot in range(merged.start, merged.start + merged.capacity):
+            entry = links[slot]
             if entry.key == NO_KEY:
                 continue
             other = clusters[entry.key]
-            forget_near(other, near, entry.key, m, n)
-            remember(clusters, near, entry.key, m, link_affinity(clusters, merged, entry))
+            remove_near(other, near, entry.key, m, n)
+            insert_near(clusters, near, entry.key, m, link_affinity(clusters, merged, entry))
             if other.near < min(n_near, other.used):
-                look_around(clusters, links, near, entry.key)
-            rescore(clusters, near, winners, entry.key, n_near, lam)
+                find_near(clusters, links, near, entry.key)
+            update_score(clusters, near, winners, entry.key, n_near, lam)
     return links

@@ -1,10 +1,10 @@
 """The K_s nearest neighbours of every sample, exact or approximate.
 
-Exact search multiplies blocks of samples with each other (one matrix product for two blocks serves
-both of them, so half the products of the full table are made) and keeps, while a block's products
-are still in cache, the best few candidates of every sample. Their distances are then taken anew
-from the differences themselves, so that neither the order nor the ties depend on how a matrix
-product was cut up or rounded. Memory is one block of products and the candidates.
+Exact search computes matrix products between blocks of samples. One product serves the samples of
+both blocks, so half the products of the full table are needed. The best candidates of every sample
+are selected while a block is in cache. Their distances are then recomputed from the differences, so
+that neither the order nor the ties depend on the blocks or on rounding. Besides a copy of the
+samples, the search needs memory for one block of products per core and for the candidates.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from numba import get_num_threads, njit, prange
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from jule.forward.prepare import MOST_SAMPLES, as_vectors
+from jule.forward.prepare import MAX_SAMPLES, as_vectors
 
 Method = Literal["exact", "approximate"]
 
-BLOCK = 1024  # samples whose products are made at once ...
-WIDTH = 4 * BLOCK  # ... with so many others: 16 MiB a core, about the last-level cache
-SPARE = 8  # candidates kept beyond K_s, so that rounding can hardly hide a true neighbour
+BLOCK = 1024  # rows of a block of products ...
+WIDTH = 4 * BLOCK  # ... and its columns: 16 MiB per core, about the last-level cache
+N_SPARE = 8  # candidates beyond K_s, so that rounding hardly ever hides a true neighbour
 RECALL_PROBES = 1000
-STRIPE = 128  # products whose signs are looked at together; only one with a hit is looked into
+STRIPE = 128  # products whose signs are tested together, before any of them is compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +39,11 @@ class Neighbors:
     Attributes
     ----------
     indices
-        (n, k) int32: whom each sample points to.
+        (n, k) int32: indices of the neighbours.
     distances
         (n, k) float64: their squared Euclidean distances.
     recall
-        The share of true neighbours found: 1.0 for exact search, an estimate otherwise.
+        Fraction of true neighbours found: 1.0 for exact search, otherwise an estimate.
     """
 
     indices: NDArray[np.int32]
@@ -52,7 +52,7 @@ class Neighbors:
 
     @property
     def k(self) -> int:
-        """How many neighbours every sample has."""
+        """Number of neighbours per sample."""
         return int(self.indices.shape[1])
 
     def __len__(self) -> int:
@@ -74,18 +74,18 @@ def nearest_neighbors(
     samples
         Vectors (n, d), or images, which are flattened.
     k
-        How many; at most n - 1.
+        Number of neighbours, at most n - 1.
     method
         ``"exact"``, or ``"approximate"`` (pynndescent; ``pip install "jule[approximate]"``), whose
         recall is estimated on a thousand samples.
     seed
-        Of the approximate search alone; the exact one has no chance in it.
+        Random seed of the approximate search.
     progress
-        Called now and then with the share of the work that is done.
+        Called from time to time with the fraction of the work done.
 
     Notes
     -----
-    Samples at the same distance come in the order of their numbers.
+    Samples at the same distance are ordered by index.
 
     Examples
     --------
@@ -113,53 +113,53 @@ def _exact(
     vectors: NDArray[np.floating], k: int, progress: Callable[[float], None] | None
 ) -> Neighbors:
     n = len(vectors)
-    kept = k + SPARE
+    n_candidates = k + N_SPARE
     indices = np.empty((n, k), np.int32)
     distances = np.empty((n, k), np.float64)
-    if kept >= n - 1:
-        _measure_all(vectors, np.arange(n), indices, distances)
+    if n_candidates >= n - 1:
+        _search_all(vectors, np.arange(n), indices, distances)
         if progress is not None:
             progress(1.0)
         return Neighbors(indices, distances)
     centred = _centred_float32(vectors)
     half_norms = 0.5 * np.einsum("ij,ij->i", centred, centred)
-    candidates, bounds = _candidates(centred, half_norms, kept, progress)
-    least_left_out = _least_half_distance_left_out(bounds, half_norms, vectors.shape[1])
+    candidates, bounds = _find_candidates(centred, half_norms, n_candidates, progress)
+    half_bounds = _half_distance_bounds(bounds, half_norms, vectors.shape[1])
     certain = np.empty(n, np.bool_)
-    _measure_candidates(vectors, candidates, least_left_out, indices, distances, certain)
-    # Rows whose last places are tied, or nearly, beyond the candidates (many duplicates).
-    _measure_all(vectors, np.flatnonzero(~certain), indices, distances)
+    _rank_candidates(vectors, candidates, half_bounds, indices, distances, certain)
+    # Rows with nearly equal distances beyond the candidates, as among many duplicates.
+    _search_all(vectors, np.flatnonzero(~certain), indices, distances)
     return Neighbors(indices, distances)
 
 
 def _centred_float32(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Move the mean to the origin: distances stay, and |x|^2 - 2xy + |y|^2 cancels less."""
+    """Subtract the mean, which reduces the cancellation in |x|^2 - 2xy + |y|^2."""
     mean = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
     centred: NDArray[np.floating] = vectors - mean
     return centred.astype(np.float32, copy=False)
 
 
-def _candidates(
+def _find_candidates(
     centred: NDArray[np.float32],
     half_norms: NDArray[np.float32],
-    kept: int,
+    n_candidates: int,
     progress: Callable[[float], None] | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Keep, for every sample, the `kept` samples y of least |y|^2/2 - xy, and the largest of these.
+    """Find, for every sample x, the samples y with the least scores |y|^2/2 - xy.
 
-    Together with |x|^2/2 that is half the squared distance. Products of a block with itself and
-    with what comes after it are enough: read along their rows they serve the samples of the block,
-    along their columns the others.
+    With |x|^2/2 added, the score is half the squared distance. Each block is multiplied with itself
+    and with later samples only: the rows of a product serve the samples of the block, the columns
+    the later samples. Every core selects from products of its own; threads sharing one product
+    would often wait for each other.
 
-    Every core makes products of its own and selects from them; threads that shared one product
-    would spend a good part of their time waiting for each other.
+    Returns the candidates and the largest score among them, for every sample.
     """
     n = len(centred)
-    scores = np.full((n, kept), np.inf, np.float32)
-    indices = np.zeros((n, kept), np.int32)
+    scores = np.full((n, n_candidates), np.inf, np.float32)
+    indices = np.zeros((n, n_candidates), np.int32)
     starts = range(0, n, BLOCK)
     tasks = [(i, j) for i in starts for j in range(i, n, WIDTH)]
-    locks = {start: Lock() for start in starts}  # of the candidates of a block's samples
+    locks = {start: Lock() for start in starts}  # for the candidates of each block
     own = local()
 
     def select(task: tuple[int, int]) -> None:
@@ -168,15 +168,15 @@ def _candidates(
         if not hasattr(own, "products"):
             own.products = np.empty(BLOCK * WIDTH, np.float32)
         products = own.products[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-        # Values too large for float32 overflow; such rows are measured in full afterwards.
+        # Values too large for float32 overflow; such rows are searched in full afterwards.
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(rows, columns.T, out=products)
         with locks[i]:
-            _offer_along_rows(products, half_norms, i, j, scores, indices)
+            _select_along_rows(products, half_norms, i, j, scores, indices)
         for start in range(max(j, i + BLOCK), j + len(columns), BLOCK):
             with locks[start]:
                 stop = min(start + BLOCK, n)
-                _offer_along_columns(products, half_norms, i, j, start, stop, scores, indices)
+                _select_along_columns(products, half_norms, i, j, start, stop, scores, indices)
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(get_num_threads()) as pool:
         try:
@@ -184,26 +184,26 @@ def _candidates(
                 if progress is not None:
                     progress(done / len(tasks))
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the blocks in hand alone
+            pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the current blocks only
             raise
     return indices, scores[:, -1]
 
 
 @njit(cache=True, inline="always")
 def _insert(score, index, scores, indices):
-    """Put a candidate into a sorted row whose last place it beats."""
-    place = scores.shape[0] - 1
-    while place > 0 and scores[place - 1] > score:
-        scores[place] = scores[place - 1]
-        indices[place] = indices[place - 1]
-        place -= 1
-    scores[place] = score
-    indices[place] = index
+    """Insert a candidate into a sorted row, given that it is better than the last one."""
+    rank = scores.shape[0] - 1
+    while rank > 0 and scores[rank - 1] > score:
+        scores[rank] = scores[rank - 1]
+        indices[rank] = indices[rank - 1]
+        rank -= 1
+    scores[rank] = score
+    indices[rank] = index
 
 
 @njit(cache=True, nogil=True)
-def _offer_along_rows(products, half_norms, i, j, scores, indices):
-    """Offer the samples from j on, the columns, to the samples from i on, the rows."""
+def _select_along_rows(products, half_norms, i, j, scores, indices):
+    """Update the candidates of the rows, samples from i on, with the columns, samples from j on."""
     n_rows, n_columns = products.shape
     margins = np.empty(n_columns, np.float32)
     signs = margins.view(np.int32)
@@ -226,8 +226,8 @@ def _offer_along_rows(products, half_norms, i, j, scores, indices):
 
 
 @njit(cache=True, nogil=True)
-def _offer_along_columns(products, half_norms, i, j, first, last, scores, indices):
-    """Offer the samples from i on, the rows, to the samples first .. last - 1, some columns."""
+def _select_along_columns(products, half_norms, i, j, first, last, scores, indices):
+    """Update the candidates of the samples first .. last - 1 with the rows, samples from i on."""
     n_rows, n_columns = products.shape[0], last - first
     margins = np.empty(n_columns, np.float32)
     signs = margins.view(np.int32)
@@ -250,74 +250,75 @@ def _offer_along_columns(products, half_norms, i, j, first, last, scores, indice
 
 @njit(cache=True, inline="always")
 def _none_negative(signs, start, stop):
-    """Look at the sign bits of many floats at once: a loop that the compiler can vectorise."""
-    together = np.int32(0)
-    for place in range(start, stop):
-        together |= signs[place]
-    return together >= 0
+    """Test the sign bits of many floats at once, in a loop that the compiler can vectorise."""
+    combined = np.int32(0)
+    for position in range(start, stop):
+        combined |= signs[position]
+    return combined >= 0
 
 
-def _least_half_distance_left_out(
+def _half_distance_bounds(
     bounds: NDArray[np.float32], half_norms: NDArray[np.float32], d: int
 ) -> NDArray[np.float64]:
-    """Bound from below what any sample outside the candidates can have as half squared distance.
+    """Bound half the squared distance to any sample that is not a candidate from below.
 
-    Rounding errors of a float32 product of length d grow as sqrt(d) unit roundoffs; eight times
+    The rounding error of a float32 product of length d grows as sqrt(d) unit roundoffs; eight times
     that is exceeded with a probability below 1e-13 (Higham and Mary, 2019).
     """
     roundoff = 8.0 * math.sqrt(d + 16) * 2.0**-24
     own = half_norms.astype(np.float64)
     slack = roundoff * (np.sqrt(own) + math.sqrt(own.max())) ** 2
-    with np.errstate(invalid="ignore"):  # inf - inf: not certain, as it should be
+    with np.errstate(invalid="ignore"):  # inf - inf is NaN, which is never certain
         return own + bounds.astype(np.float64) - 2.0 * slack
 
 
 @njit(cache=True, inline="always", fastmath={"nsz", "contract", "reassoc"})
 def _squared_distance(a, b):
     total = 0.0
-    for place in range(a.shape[0]):
-        difference = np.float64(a[place]) - np.float64(b[place])
+    for feature in range(a.shape[0]):
+        difference = np.float64(a[feature]) - np.float64(b[feature])
         total += difference * difference
     return total
 
 
 @njit(cache=True, inline="always")
 def _insert_ties_by_index(distance, index, distances, indices):
-    """Put a neighbour into a row sorted by (distance, index), if it belongs there."""
+    """Insert a neighbour into a row sorted by (distance, index), if it is near enough."""
     last = distances.shape[0] - 1
     if distance > distances[last] or (distance == distances[last] and index > indices[last]):
         return
-    place = last
-    while place > 0 and (
-        distances[place - 1] > distance
-        or (distances[place - 1] == distance and indices[place - 1] > index)
+    rank = last
+    while rank > 0 and (
+        distances[rank - 1] > distance
+        or (distances[rank - 1] == distance and indices[rank - 1] > index)
     ):
-        distances[place] = distances[place - 1]
-        indices[place] = indices[place - 1]
-        place -= 1
-    distances[place] = distance
-    indices[place] = index
+        distances[rank] = distances[rank - 1]
+        indices[rank] = indices[rank - 1]
+        rank -= 1
+    distances[rank] = distance
+    indices[rank] = index
 
 
 @njit(cache=True, parallel=True)
-def _measure_candidates(vectors, candidates, least_left_out, indices, distances, certain):
-    n, kept = candidates.shape
+def _rank_candidates(vectors, candidates, half_bounds, indices, distances, certain):
+    n, n_candidates = candidates.shape
     for sample in prange(n):
         distances[sample] = np.inf
-        indices[sample] = MOST_SAMPLES
-        for place in range(kept):
-            other = candidates[sample, place]
+        indices[sample] = MAX_SAMPLES
+        for rank in range(n_candidates):
+            other = candidates[sample, rank]
             distance = _squared_distance(vectors[sample], vectors[other])
             _insert_ties_by_index(distance, other, distances[sample], indices[sample])
-        certain[sample] = 0.5 * distances[sample, -1] < least_left_out[sample]
+        certain[sample] = 0.5 * distances[sample, -1] < half_bounds[sample]
 
 
 @njit(cache=True, parallel=True)
-def _measure_all(vectors, doubtful, indices, distances):
-    for which in prange(doubtful.shape[0]):
-        sample = doubtful[which]
+def _search_all(vectors, queries, indices, distances):
+    """Find the neighbours of some samples by comparing them with all samples."""
+    for which in prange(queries.shape[0]):
+        sample = queries[which]
         distances[sample] = np.inf
-        indices[sample] = MOST_SAMPLES
+        indices[sample] = MAX_SAMPLES
         for other in range(vectors.shape[0]):
             if other != sample:
                 distance = _squared_distance(vectors[sample], vectors[other])
@@ -331,24 +332,24 @@ def _approximate(vectors: NDArray[np.floating], k: int, seed: int) -> Neighbors:
         raise ImportError(
             "approximate neighbours need pynndescent: pip install 'jule[approximate]'"
         ) from None
-    # One more than wanted: the search lists the sample itself, most often.
+    # One more than needed, because the search usually lists the sample itself.
     index = NNDescent(vectors, n_neighbors=k + 1, random_state=seed)
     indices = np.empty((len(vectors), k), np.int32)
     distances = np.empty((len(vectors), k), np.float64)
     complete = np.empty(len(vectors), np.bool_)
-    _measure_found(vectors, index.neighbor_graph[0], indices, distances, complete)
-    _measure_all(vectors, np.flatnonzero(~complete), indices, distances)
+    _rank_found(vectors, index.neighbor_graph[0], indices, distances, complete)
+    _search_all(vectors, np.flatnonzero(~complete), indices, distances)
     return Neighbors(indices, distances, _recall(vectors, indices, seed))
 
 
 @njit(cache=True, parallel=True)
-def _measure_found(vectors, found, indices, distances, complete):
-    """Order what a search found by true distance, without the sample itself or empty places."""
+def _rank_found(vectors, found, indices, distances, complete):
+    """Order the results of a search by true distance, without the sample itself or gaps."""
     for sample in prange(found.shape[0]):
         distances[sample] = np.inf
-        indices[sample] = MOST_SAMPLES
-        for place in range(found.shape[1]):
-            other = found[sample, place]
+        indices[sample] = MAX_SAMPLES
+        for rank in range(found.shape[1]):
+            other = found[sample, rank]
             if other >= 0 and other != sample:
                 distance = _squared_distance(vectors[sample], vectors[other])
                 _insert_ties_by_index(distance, other, distances[sample], indices[sample])
@@ -356,10 +357,10 @@ def _measure_found(vectors, found, indices, distances, complete):
 
 
 def _recall(vectors: NDArray[np.floating], indices: NDArray[np.int32], seed: int) -> float:
-    """Estimate the share of true neighbours among those found, on a thousand samples."""
+    """Estimate the fraction of true neighbours that were found, on a thousand samples."""
     n, k = indices.shape
     probes = np.random.default_rng(seed).choice(n, min(n, RECALL_PROBES), replace=False)
     true, distances = np.empty((n, k), np.int32), np.empty((n, k), np.float64)
-    _measure_all(vectors, probes, true, distances)
+    _search_all(vectors, probes, true, distances)
     hits = (indices[probes][:, :, None] == true[probes][:, None, :]).any(axis=2)
     return float(hits.mean())

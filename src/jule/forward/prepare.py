@@ -1,4 +1,4 @@
-"""What is done to the samples before anything is measured between them."""
+"""Check and scale samples before they are clustered."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from numpy.typing import ArrayLike, NDArray
 Preparation = Literal["l2", "center-l2", "none"]
 PREPARATIONS: tuple[Preparation, ...] = ("l2", "center-l2", "none")
 
-# Sample numbers are kept as int32 in every table of the forward pass.
-MOST_SAMPLES = 2**31 - 1
+# Sample indices are stored as int32.
+MAX_SAMPLES = 2**31 - 1
+BLOCK_VALUES = 2**20  # compared at once
 
 
 def as_vectors(samples: ArrayLike) -> NDArray[np.floating]:
-    """Check the samples and give them as rows of a C-ordered float32 or float64 array.
+    """Return the samples as rows of a checked, C-ordered float32 or float64 array.
 
-    Images, (n, h, w) or (n, h, w, c), are flattened; whole numbers become float32; float64 stays.
+    Images (n, h, w) or (n, h, w, c) are flattened. float64 is kept; other types become float32.
 
     Raises
     ------
     ValueError
-        When there are fewer than two samples, no features, NaN or infinity, or a shape or type
-        that is not a table of numbers.
+        If there are fewer than two samples, no features, NaN or infinity, or if the shape or dtype
+        is not that of a table of real numbers.
 
     Examples
     --------
@@ -38,8 +39,8 @@ def as_vectors(samples: ArrayLike) -> NDArray[np.floating]:
             f"has a single feature or array.reshape(1, -1) if it is a single sample."
         )
     n = array.shape[0]
-    if n > MOST_SAMPLES:
-        raise ValueError(f"{n} samples are more than the {MOST_SAMPLES} that can be numbered")
+    if n > MAX_SAMPLES:
+        raise ValueError(f"at most {MAX_SAMPLES} samples are supported, got n_samples={n}")
     if n < 2:
         raise ValueError(f"clustering needs at least 2 samples, got n_samples={n}")
     if array.size == 0:
@@ -48,24 +49,24 @@ def as_vectors(samples: ArrayLike) -> NDArray[np.floating]:
             "there is nothing to compare the samples by"
         )
     if array.dtype == object:
-        array = _numbers_of_objects(array)
+        array = _objects_to_float64(array)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"samples must be real numbers, got dtype {array.dtype}")
     keeps = array.dtype in (np.float32, np.float64)
     vectors = np.ascontiguousarray(array.reshape(n, -1), dtype=array.dtype if keeps else np.float32)
-    _refuse_not_finite(vectors)
+    _check_finite(vectors)
     return vectors
 
 
-def _numbers_of_objects(array: NDArray) -> NDArray[np.float64]:
+def _objects_to_float64(array: NDArray) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"samples must be real numbers in rows of one length: {error}") from None
 
 
-def _refuse_not_finite(vectors: NDArray[np.floating]) -> None:
-    # A sum is not finite as soon as one term is not, and needs no n x d mask.
+def _check_finite(vectors: NDArray[np.floating]) -> None:
+    # A row with a value that is not finite has such a sum, and sums need no n x d mask.
     with np.errstate(over="ignore", invalid="ignore"):
         sums = vectors.sum(axis=1, dtype=np.float64)
     suspects = np.flatnonzero(~np.isfinite(sums))
@@ -80,16 +81,16 @@ def _refuse_not_finite(vectors: NDArray[np.floating]) -> None:
 
 
 def prepare(samples: ArrayLike, how: Preparation = "l2") -> NDArray[np.floating]:
-    """Give the samples as checked vectors, scaled the way the paper scales image intensities.
+    """Return the samples as checked vectors, scaled as in the paper.
 
     Parameters
     ----------
     samples
         Vectors (n, d) or images (n, h, w[, c]).
     how
-        ``"l2"``: every sample divided by its L2 norm, as the paper says. ``"center-l2"``: the mean
-        sample subtracted first, which is what the paper's AC-GDL numbers for objects and digits
-        were made with. ``"none"``: left as it is.
+        ``"l2"``: divide every sample by its L2 norm, as in the paper. ``"center-l2"``: subtract the
+        mean sample first, which reproduces the paper's AC-GDL results for objects and digits.
+        ``"none"``: no scaling.
 
     Examples
     --------
@@ -105,25 +106,32 @@ def prepare(samples: ArrayLike, how: Preparation = "l2") -> NDArray[np.floating]
     if how == "center-l2":
         vectors = vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
-    # A sample of zeros has no direction: it stays where it is.
+    # A sample of zeros has no direction and is not changed.
     norms[norms == 0] = 1.0
-    # In place where the vectors are no longer the caller's: they can be most of the memory.
-    ours = not (isinstance(samples, np.ndarray) and np.may_share_memory(vectors, samples))
+    # In place if the vectors are a copy, because they can be most of the memory.
+    is_copy = not (isinstance(samples, np.ndarray) and np.may_share_memory(vectors, samples))
     scaled: NDArray[np.floating] = np.divide(
-        vectors, norms[:, None].astype(vectors.dtype), out=vectors if ours else None
+        vectors, norms[:, None].astype(vectors.dtype), out=vectors if is_copy else None
     )
     return scaled
 
 
-def refuse_all_identical(vectors: NDArray[np.floating]) -> None:
-    """Raise when every sample is the same: there is no structure to find.
+def check_not_identical(samples: NDArray) -> None:
+    """Raise an error if all samples are identical, so that there is no structure to find.
+
+    Parameters
+    ----------
+    samples
+        (n, ...) samples of any shape.
 
     Examples
     --------
-    >>> refuse_all_identical(np.eye(2))
+    >>> check_not_identical(np.eye(2))
     """
-    if (vectors[1:] == vectors[0]).all():
+    rows = max(1, BLOCK_VALUES // max(1, samples[:1].size))
+    blocks = (samples[start : start + rows] for start in range(0, len(samples), rows))
+    if all((block == samples[0]).all() for block in blocks):
         raise ValueError(
-            f"all {len(vectors)} samples are identical, so there is nothing to cluster; "
+            f"all {len(samples)} samples are identical, so there is nothing to cluster; "
             "check how the data was read"
         )

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from jule.files import write_arrays
+
 FORMAT = 1
 
 # What reading a damaged or foreign .npz file can raise.
@@ -76,7 +78,7 @@ class MergeTree:
         return self.n_samples - len(self.merges)
 
     @property
-    def n_first(self) -> int:
+    def n_initial(self) -> int:
         """How many first clusters there were."""
         return self.n_samples - int(np.isnan(self.affinities).sum())
 
@@ -113,12 +115,15 @@ class MergeTree:
                 f"min_cluster_size={min_cluster_size} needs a whole tree, but merging stopped at "
                 f"{self.n_clusters} clusters"
             )
-        if min_cluster_size == 1:
-            steps, size = self.n_samples - k, 1
-        else:
-            steps, size = self._last_moment_with(k, min_cluster_size)
+        steps, size = self._moment_of(k, min_cluster_size)
         labels: NDArray[np.int32] = _labels_after(self.n_samples, self.merges, steps, size)
         return labels
+
+    def _moment_of(self, k: int, min_cluster_size: int) -> tuple[int, int]:
+        """Return after how many merges a cut happens, and the size from which clusters count."""
+        if min_cluster_size == 1:
+            return self.n_samples - k, 1
+        return self._last_moment_with(k, min_cluster_size)
 
     def _last_moment_with(self, k: int, size: int) -> tuple[int, int]:
         """Count the merges made when k clusters of `size`, or of less if need be, last exist."""
@@ -152,38 +157,27 @@ class MergeTree:
         return np.column_stack((self.merges, heights, sizes)).astype(np.float64)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to a .npz file, whole or not at all.
+        """Write the tree to a .npz file, atomically.
 
         Examples
         --------
-        >>> tree.save("tree.npz")  # doctest: +SKIP
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     MergeTree(2, np.array([[0, 1]]), np.array([0.5])).save(f"{folder}/tree.npz")
+        ...     MergeTree.load(f"{folder}/tree.npz").merges.tolist()
+        [[0, 1]]
         """
-        target = Path(path)
-        part = target.with_name(target.name + ".part")
-        try:
-            with open(part, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    format=np.int64(FORMAT),
-                    n_samples=np.int64(self.n_samples),
-                    merges=self.merges,
-                    affinities=self.affinities,
-                )
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, target)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        write_arrays(
+            Path(path),
+            format=np.int64(FORMAT),
+            n_samples=np.int64(self.n_samples),
+            merges=self.merges,
+            affinities=self.affinities,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MergeTree:
-        """Read a tree that `save` wrote.
-
-        Examples
-        --------
-        >>> MergeTree.load("tree.npz")  # doctest: +SKIP
-        """
+        """Read a tree that `save` wrote."""
         try:
             with np.load(path, allow_pickle=False) as archive:
                 if int(archive["format"]) != FORMAT:
@@ -240,14 +234,7 @@ def _last_step_with(n, merges, k, min_size):
 def _labels_after(n, merges, steps, min_size):
     """Label the samples by their cluster after `steps` merges, small clusters absorbed."""
     sizes = _node_sizes(n, merges)
-    heir = _largest_counting_below(n, merges, sizes, steps, min_size)
-    # Going down from the roots: the cluster that the samples of a node end up in.
-    goes_to = heir.copy()
-    for node in range(sizes.shape[0] - 1, n - 1, -1):
-        for side in range(2):
-            child = merges[node - n, side]
-            if node < n + steps or heir[child] < 0:
-                goes_to[child] = goes_to[node]
+    goes_to = _goes_to(n, merges, sizes, steps, min_size)
     numbers = np.full(sizes.shape[0], -1, np.int32)
     labels = np.empty(n, np.int32)
     count = 0
@@ -258,6 +245,19 @@ def _labels_after(n, merges, steps, min_size):
             count += 1
         labels[sample] = numbers[cluster]
     return labels
+
+
+@njit(cache=True)
+def _goes_to(n, merges, sizes, steps, min_size):
+    """Return, for every node, the cluster (a node) that its samples end up in."""
+    heir = _largest_counting_below(n, merges, sizes, steps, min_size)
+    goes_to = heir.copy()
+    for node in range(sizes.shape[0] - 1, n - 1, -1):
+        for side in range(2):
+            child = merges[node - n, side]
+            if node < n + steps or heir[child] < 0:
+                goes_to[child] = goes_to[node]
+    return goes_to
 
 
 @njit(cache=True)
@@ -298,3 +298,136 @@ def counting_affinities(tree: MergeTree, most: int) -> NDArray[np.float64]:
         affinity = tree.affinities[min(steps, len(tree.affinities) - 1)]
         ending.append(np.inf if np.isnan(affinity) else affinity)
     return np.array(ending)
+
+
+def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lay the samples out in a line so that every node of the tree is an interval of it.
+
+    Returns
+    -------
+    starts
+        (n + t,) where the interval of each node begins; for a sample, its place in the line.
+    splits
+        (t,) the last place of the left part of each merge.
+
+    Examples
+    --------
+    >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
+    >>> starts, splits = leaf_intervals(tree)
+    >>> starts[:3].tolist(), splits.tolist()
+    ([1, 0, 2], [1, 0])
+    """
+    starts: NDArray[np.int64]
+    starts, splits = _leaf_intervals(tree.n_samples, tree.merges)
+    return starts, splits
+
+
+@njit(cache=True)
+def _leaf_intervals(n, merges):
+    sizes = _node_sizes(n, merges)
+    starts = np.full(sizes.shape[0], -1, np.int64)
+    splits = np.empty(merges.shape[0], np.int64)
+    free = 0
+    for node in range(sizes.shape[0] - 1, -1, -1):
+        if starts[node] < 0:  # a root
+            starts[node] = free
+            free += sizes[node]
+        if node >= n:
+            left, right = merges[node - n, 0], merges[node - n, 1]
+            starts[left] = starts[node]
+            starts[right] = starts[node] + sizes[left]
+            splits[node - n] = starts[right] - 1
+    return starts, splits
+
+
+def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Number the nodes of a tree so that a cluster keeps its number while the tree is recut.
+
+    The nodes of the K clusters have their labels as numbers. Above them, a merged node keeps the
+    number of its larger part (of equal ones, the smaller number). Below them, the larger part of a
+    node keeps its number (of equal ones, the smaller node), and the other part of merge t gets the
+    number n - 1 - t: splitting K clusters into K + 1 creates number K.
+
+    Parameters
+    ----------
+    tree
+        A whole tree whose cut into K clusters is `labels`; see `tree_through_labels`.
+    labels
+        (n,) clusters 0 .. K-1.
+
+    Returns
+    -------
+    numbers
+        (n + t,) the number of every node.
+
+    Examples
+    --------
+    >>> merges = np.array([[0, 1], [3, 4], [2, 5], [6, 7]])
+    >>> tree = MergeTree(5, merges, np.zeros(4))
+    >>> branch_numbers(tree, np.array([0, 0, 1, 1, 1]))[-4:].tolist()
+    [0, 1, 1, 1]
+    """
+    numbers: NDArray[np.int32] = _branch_numbers(
+        tree.n_samples, tree.merges, labels, int(labels.max()) + 1
+    )
+    return numbers
+
+
+@njit(cache=True)
+def _branch_numbers(n, merges, labels, k):
+    sizes = _node_sizes(n, merges)
+    numbers = np.full(sizes.shape[0], -1, np.int32)
+    sample = np.empty(sizes.shape[0], np.int64)  # any sample below each node
+    sample[:n] = np.arange(n)
+    for t in range(merges.shape[0]):
+        sample[n + t] = sample[merges[t, 0]]
+    for t in range(n - k, merges.shape[0]):
+        for side in range(2):
+            child = merges[t, side]
+            if child < 2 * n - k:  # a node of the cut into k clusters
+                numbers[child] = labels[sample[child]]
+        left, right = merges[t, 0], merges[t, 1]
+        larger = left
+        if sizes[right] > sizes[left] or (
+            sizes[right] == sizes[left] and numbers[right] < numbers[left]
+        ):
+            larger = right
+        numbers[n + t] = numbers[larger]
+    if k == 1:
+        numbers[-1] = 0
+    for t in range(n - k - 1, -1, -1):
+        left, right = merges[t, 0], merges[t, 1]
+        larger, other = (right, left) if sizes[right] > sizes[left] else (left, right)
+        numbers[larger] = numbers[n + t]
+        numbers[other] = n - 1 - t
+    return numbers
+
+
+def clusters_as_nodes(tree: MergeTree, k: int, min_cluster_size: int = 1) -> NDArray[np.int64]:
+    """Return the tree node of each cluster of `tree.cut(k, min_cluster_size)`.
+
+    Small clusters that the cut absorbs are no part of the node.
+
+    Examples
+    --------
+    >>> tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.4, 0.1]))
+    >>> clusters_as_nodes(tree, 2).tolist()
+    [4, 5]
+    """
+    steps, size = tree._moment_of(k, min_cluster_size)
+    nodes: NDArray[np.int64] = _nodes_after(tree.n_samples, tree.merges, steps, size)
+    return nodes
+
+
+@njit(cache=True)
+def _nodes_after(n, merges, steps, min_size):
+    sizes = _node_sizes(n, merges)
+    goes_to = _goes_to(n, merges, sizes, steps, min_size)
+    seen = np.zeros(sizes.shape[0], np.bool_)
+    nodes = []
+    for sample in range(n):
+        node = goes_to[sample]
+        if not seen[node]:
+            seen[node] = True
+            nodes.append(node)
+    return np.array(nodes, np.int64)

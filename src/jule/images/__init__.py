@@ -1,19 +1,20 @@
-"""Where pixels come from."""
+"""Images from folders, archives, arrays and data sets."""
 
-from jule.images.arrays import ArraySource, as_samples, check_labels, fingerprint
 from jule.images.datasets import Dataset, dataset_names, load_dataset
-from jule.images.decode import BadPictureError, Look
-from jule.images.hdf5 import read_authors_hdf5
-from jule.images.read import Samples, look_of, read_images
-from jule.images.resolve import open_source
-from jule.images.source import ImageSource, Skipped
+from jule.images.decoding.decode import ImageSpec
+from jule.images.read import Samples, read_images, spec_for
+from jule.images.sources.arrays import ArraySource, as_samples, check_labels, fingerprint
+from jule.images.sources.base import ImageSource, Skipped
+from jule.images.sources.content import BadPictureError
+from jule.images.sources.hdf5 import read_authors_hdf5
+from jule.images.sources.resolve import open_source
 
 __all__ = [
     "ArraySource",
     "BadPictureError",
     "Dataset",
     "ImageSource",
-    "Look",
+    "ImageSpec",
     "Samples",
     "Skipped",
     "as_samples",
@@ -21,8 +22,8 @@ __all__ = [
     "dataset_names",
     "fingerprint",
     "load_dataset",
-    "look_of",
     "open_source",
     "read_authors_hdf5",
     "read_images",
+    "spec_for",
 ]

@@ -1,8 +1,8 @@
 """The image sets of the paper, read from files in a data folder.
 
-The folder is the argument `folder`, else the environment variable JULE_DATA, else `jule` in the
-user's cache folder. Nothing is downloaded: the sets keep their makers' terms. Labels are for
-evaluation alone.
+The folder is the argument `folder`, or the environment variable JULE_DATA, or `jule` in the user's
+cache folder. Nothing is downloaded, as the licences of the sets vary. Labels are for evaluation
+only.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.hdf5 import read_authors_hdf5
-from jule.images.places import user_cache
+from jule.files import user_cache
+from jule.images.sources.hdf5 import read_authors_hdf5
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
@@ -31,7 +31,7 @@ class Dataset:
     Attributes
     ----------
     name
-        As in `dataset_names()`.
+        One of `dataset_names()`.
     images
         uint8, (n, height, width) for grey images, (n, height, width, 3) for RGB.
     labels
@@ -53,13 +53,13 @@ class Dataset:
 
     @property
     def n_clusters(self) -> int:
-        """The number of classes, which is the number of clusters to look for."""
+        """Number of classes, which is the number of clusters to look for."""
         return len(np.unique(self.labels))
 
 
 @dataclass(frozen=True)
 class _Archive:
-    """An .npz file: its name, what it holds, and the checksum of the one good copy."""
+    """An .npz file: its name, its contents, and its checksum."""
 
     file: str
     holds: str
@@ -102,7 +102,7 @@ _ARCHIVES = {
     ),
 }
 
-# No checksum: the authors published these two, but no copy was at hand to take one from.
+# Files of the authors, of which no checksum is known.
 _AUTHORS_FILES = {
     "frgc": "2,462 RGB images of 32 x 32, 20 classes; HDF5 keys data (N x C x H x W) and labels",
     "ytf": "10,000 RGB images of 55 x 55, 41 classes; HDF5 keys data (N x C x H x W) and labels",
@@ -110,7 +110,7 @@ _AUTHORS_FILES = {
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The names that `load_dataset` knows.
+    """Return the names that `load_dataset` accepts.
 
     Examples
     --------
@@ -126,10 +126,10 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
     Parameters
     ----------
     name
-        One of `dataset_names()`; case, hyphens and underscores do not matter, so that "COIL-20"
-        and "MNIST_test" are found. "digits" comes with scikit-learn and needs no file.
+        One of `dataset_names()`; case, hyphens and underscores do not matter: "COIL-20" and
+        "MNIST_test" are found. "digits" comes with scikit-learn and needs no file.
     folder
-        Where the files lie. By default the environment variable JULE_DATA, or else `jule` in the
+        The folder of the files. By default the environment variable JULE_DATA, or `jule` in the
         user's cache folder.
 
     Returns
@@ -139,9 +139,9 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
     Raises
     ------
     ValueError
-        The name is not known, or the file is damaged or another version.
+        If the name is not known, or the file is damaged or another version.
     FileNotFoundError
-        The file is not in the folder.
+        If the file is not in the folder.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _not_found(name: str, folder: Path, expected: str, holds: str) -> FileNotFou
     where = folder if folder.is_dir() else f"{folder} (a folder that does not exist)"
     return FileNotFoundError(
         f"data set {name!r} is not in {where}: expected the file {expected} with {holds}. "
-        f"Put the file there, or name the folder that has it: load_dataset({name!r}, folder=...) "
+        f"Put the file there, or pass the folder that has it: load_dataset({name!r}, folder=...) "
         "or the environment variable JULE_DATA"
     )
 
@@ -194,7 +194,7 @@ def _read_digits() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
     digits = load_digits()
     levels = digits.images.astype(np.int64)  # 0 to 16
-    images = ((levels * 255 + 8) // 16).astype(np.uint8)  # + 8: to the nearest, not down
+    images = ((levels * 255 + 8) // 16).astype(np.uint8)  # + 8: rounded to the nearest
     return images, digits.target.astype(np.int64)
 
 
@@ -213,7 +213,7 @@ def _read_archive(name: str, folder: Path) -> tuple[NDArray[np.uint8], NDArray[n
 
 
 def _checked_arrays(path: Path, sha256: str) -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz file, once its checksum is found right."""
+    """Return all arrays of an .npz file after verifying its checksum."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != sha256:
@@ -227,7 +227,7 @@ def _checked_arrays(path: Path, sha256: str) -> dict[str, NDArray[Any]]:
 
 
 def _decode(stream: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Encoded images laid end to end -> (n, height, width, 3); all must be of one size."""
+    """Decode concatenated images of one size to an array (n, height, width, 3)."""
     from PIL import Image
 
     def pixels(index: int) -> NDArray[np.uint8]:
@@ -241,9 +241,9 @@ def _decode(stream: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np
     def fill(index: int) -> None:
         images[index] = pixels(index)
 
-    # Pillow lets other threads run while it decodes.
+    # Pillow releases the interpreter lock while it decodes.
     with ThreadPoolExecutor() as pool:
-        list(pool.map(fill, range(n)))  # drawing the results raises what went wrong in a thread
+        list(pool.map(fill, range(n)))  # raises the errors of the threads
     return images
 
 

@@ -1,190 +1,194 @@
-"""From what the user names to an array: all pictures of one source, in one look."""
+"""Reading of all pictures of a source as one array."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.cache import decoded
-from jule.images.decode import Look, decode
-from jule.images.resolve import open_source
-from jule.images.source import ImageSource, Skipped
-from jule.images.survey import choose_look, survey
+from jule.images.copies import choose_originals, find_copies
+from jule.images.decoding.cache import decode_source
+from jule.images.decoding.decode import Aspect, ImageSpec, check_aspect, decode
+from jule.images.decoding.survey import Colour, check_colour, choose_spec, survey
+from jule.images.sources.arrays import fingerprint
+from jule.images.sources.base import ImageSource, Skipped
+from jule.images.sources.content import read_file
+from jule.images.sources.resolve import open_source
 
-MENTIONED = 3  # bad files in an error
+MENTIONED = 3  # bad files in an error message
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Images or vectors with their names, and true classes where they are known.
+    """Images or vectors with their names, and true classes if they are known.
 
     Attributes
     ----------
     samples
         (n, h, w), (n, h, w, c) or (n, d).
     names
-        One text a sample; its number where it has no name.
+        One name per sample; its index in the source if it has no name.
     labels
-        For evaluation alone; None where there are none.
-    numbers
-        (n,) the place of each in its source.
+        True classes, for evaluation only; None if there are none.
+    indices
+        (n,) the index of each sample in its source.
     first_copies
-        (n,) for each the first sample with exactly the same content, which may be itself.
+        (n,) the index of the sample each one is an exact copy of (itself where it is no copy).
     skipped
-        What could not be read, and why.
-    look
-        What pictures were brought to; None for arrays that were taken as they are.
+        Files that could not be read, and why.
+    spec
+        Size and colour mode that pictures were decoded to; None for arrays.
     """
 
     samples: NDArray
     names: list[str] = field(repr=False)
     labels: NDArray | None = field(repr=False)
-    numbers: NDArray[np.int64] = field(repr=False)
+    indices: NDArray[np.int64] = field(repr=False)
     first_copies: NDArray[np.int64] = field(repr=False)
     skipped: tuple[Skipped, ...] = field(repr=False)
-    look: Look | None
+    spec: ImageSpec | None
 
     def __len__(self) -> int:
         return len(self.samples)
 
+    @cached_property
+    def fingerprint(self) -> dict[str, Any]:
+        """Shape, type and checksum of the samples, computed when first needed."""
+        return fingerprint(self.samples)
+
 
 def read_images(
-    what: Any,
-    look: Look | None = None,
+    source: Any,
+    spec: ImageSpec | None = None,
     *,
     strict: bool = False,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Samples:
-    """Read pictures from wherever they are: a folder, a list, an archive, an array, a data set.
+    """Read pictures from a folder, a list of files, an archive, an array or a data set.
 
     Parameters
     ----------
-    what
-        Anything that `open_source` takes, or a source.
-    look
-        The size and kind of pixel; chosen from the pictures by default. Arrays are taken as they
-        are.
+    source
+        Anything that `open_source` accepts.
+    spec
+        Target size and colour mode; by default chosen by `spec_for`. Arrays are not changed by
+        default.
     strict
-        Raise for a bad file instead of leaving it out.
+        Raise for a bad file instead of skipping it.
     cache
-        The folder where decoded pictures are kept.
+        The folder of decoded pictures.
     progress
         Called with the number of pictures done and of all.
 
     Raises
     ------
     ValueError
-        Where nothing can be read, or, with `strict`, something.
+        If nothing can be read, or, with `strict`, if any picture cannot be read.
 
     Examples
     --------
-    >>> read_images("photos").samples.shape  # doctest: +SKIP
-    (1203, 48, 64, 3)
+    >>> read_images(np.zeros((3, 8, 8), np.uint8)).samples.shape
+    (3, 8, 8)
     """
-    source = what if isinstance(what, ImageSource) else open_source(what)
-    if len(source) == 0:
-        raise ValueError(_nothing(source))
-    array = source.array()
-    if array is not None and (look is None or array.shape[1:] == look.shape):
-        return _as_they_are(source, array)
+    opened = open_source(source)
+    check_not_empty(opened)
+    array = opened.array()
+    if array is not None and (spec is None or array.shape[1:] == spec.shape):
+        return _from_array(opened, array)
     with warnings.catch_warnings():
-        # Pillow's words on odd files; what matters of them becomes a reason.
-        warnings.simplefilter("ignore")
-        if look is None:
-            look = look_of(source)
-        found = decoded(source, look, folder=cache, progress=progress)
-    bad = [Skipped(source.names[number], why) for number, why in found.skipped.items()]
-    skipped = (*source.left_out, *bad)
-    if strict and (wrong := [one for one in skipped if one.picture]):
-        raise ValueError(f"{len(wrong)} of the pictures cannot be read: {_some(wrong)}")
+        warnings.simplefilter("ignore")  # Pillow's warnings on odd files; errors become reasons
+        if spec is None:
+            spec = spec_for(opened)
+        found = decode_source(opened, spec, folder=cache, progress=progress)
+    bad = [Skipped(opened.names[index], reason) for index, reason in found.skipped.items()]
+    skipped = (*opened.skipped, *bad)
+    if strict and (wrong := [one for one in skipped if one.is_picture]):
+        raise ValueError(f"{len(wrong)} of the pictures cannot be read: {_list_some(wrong)}")
     if len(found.images) == 0:
-        raise ValueError(f"none of {len(source)} files in {source.where} can be read: {_some(bad)}")
+        raise ValueError(_none_readable(opened, bad))
+    names = [opened.names[index] for index in found.indices]
     return Samples(
         found.images,
-        [source.names[number] for number in found.numbers],
-        None if source.labels is None else source.labels[found.numbers],
-        found.numbers,
-        first_of_equal(found.digests),
+        names,
+        None if opened.labels is None else opened.labels[found.indices],
+        found.indices,
+        choose_originals(find_copies(found.digests), names),
         skipped,
-        look,
+        spec,
     )
 
 
-def look_of(source: ImageSource, **wanted: Any) -> Look:
-    """Choose the look for a source; `wanted` is what `choose_look` takes.
+def _from_array(source: ImageSource, array: NDArray) -> Samples:
+    return Samples(
+        array,
+        source.names,
+        source.labels,
+        np.arange(len(array)),
+        choose_originals(find_copies(array), source.names),
+        tuple(source.skipped),
+        None,
+    )
+
+
+def spec_for(
+    source: ImageSource,
+    *,
+    size: tuple[int, int] | int | None = None,
+    aspect: Aspect = "crop",
+    colour: Colour = "auto",
+) -> ImageSpec:
+    """Choose the size and colour mode for a source, after a survey of some of its pictures.
+
+    The parameters are those of `choose_spec`. Nothing is read if they leave nothing to choose.
 
     Examples
     --------
-    >>> look_of(open_source("photos"), size=32)  # doctest: +SKIP
+    >>> spec_for(open_source(np.zeros((3, 80, 40), np.uint8)), size=20)
+    ImageSpec(height=20, width=10, channels=1, aspect='crop')
     """
-    seen = survey(source)
-    if not seen.sizes:
-        bad = [Skipped(*one) for one in seen.bad]
-        raise ValueError(f"none of {len(source)} files in {source.where} can be read: {_some(bad)}")
-    return choose_look(seen, **wanted)
+    check_aspect(aspect)
+    check_colour(colour)
+    if isinstance(size, tuple) and colour != "auto":
+        return ImageSpec(size[1], size[0], 3 if colour == "rgb" else 1, aspect)
+    surveyed = survey(source, colour=colour == "auto")
+    if not surveyed.sizes:
+        raise ValueError(_none_readable(source, [Skipped(*one) for one in surveyed.bad]))
+    return choose_spec(surveyed, size=size, aspect=aspect, colour=colour)
 
 
-def read_one(path: Path, look: Look) -> NDArray[np.uint8]:
-    """Read a single picture.
-
-    Examples
-    --------
-    >>> read_one(Path("cat.jpg"), Look(64, 64, 3)).shape  # doctest: +SKIP
-    (64, 64, 3)
-    """
-    from jule.images.batch import read_file
-
+def read_one(path: Path, spec: ImageSpec) -> NDArray[np.uint8]:
+    """Read and decode a single picture file."""
     try:
-        return decode(read_file(path), look)[0]
+        return decode(read_file(path), spec)[0]
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
-def _as_they_are(source: ImageSource, array: NDArray) -> Samples:
-    numbers = np.arange(len(array))
-    rows = np.ascontiguousarray(array).reshape(len(array), -1)
-    copies = first_of_equal(rows.view(np.uint8).reshape(len(rows), -1))
-    labels = source.labels
-    return Samples(array, source.names, labels, numbers, copies, tuple(source.left_out), None)
-
-
-def first_of_equal(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Give, for each row, the number of the first row that is equal to it.
+def check_not_empty(source: ImageSource) -> None:
+    """Raise if a source has no pictures.
 
     Examples
     --------
-    >>> first_of_equal(np.array([[1, 2], [3, 4], [1, 2]], np.uint8)).tolist()
-    [0, 1, 0]
+    >>> check_not_empty(open_source(np.zeros((3, 8, 8), np.uint8)))
     """
-    first: dict[int, list[int]] = {}
-    found = np.arange(len(rows))
-    for number, row in enumerate(rows):
-        # Equal hashes are made sure of; what differs shares a short list.
-        known = first.setdefault(hash(row.tobytes()), [])
-        same = next((other for other in known if np.array_equal(rows[other], row)), None)
-        if same is None:
-            known.append(number)
-        else:
-            found[number] = same
-    return found
+    if len(source) == 0:
+        others, n = "", len(source.skipped)
+        if n:
+            others = f", only {n} other file{'s' * (n > 1)}: {_list_some(source.skipped)}"
+        raise ValueError(f"there are no pictures in {source.where}{others}")
 
 
-def _nothing(source: ImageSource) -> str:
-    if not source.left_out:
-        return f"there are no pictures in {source.where}"
-    return (
-        f"there are no pictures in {source.where}, only {len(source.left_out)} other files: "
-        f"{_some(source.left_out)}"
-    )
+def _none_readable(source: ImageSource, bad: Sequence[Skipped]) -> str:
+    return f"none of {len(source)} files in {source.where} can be read: {_list_some(bad)}"
 
 
-def _some(skipped: list[Skipped]) -> str:
+def _list_some(skipped: Sequence[Skipped]) -> str:
     text = "; ".join(f"{one.name}: {one.reason}" for one in skipped[:MENTIONED])
     return text + ("; ..." if len(skipped) > MENTIONED else "")

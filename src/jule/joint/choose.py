@@ -1,4 +1,4 @@
-"""How many clusters, when nobody says."""
+"""Suggest the number of clusters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from jule.forward.assign import modularity
 from jule.forward.tree import counting_affinities
 
 MOST_CLUSTERS = 100
-LARGE_GAP = 5.0  # beyond this, how much larger says nothing more
-CONSIDERED = 10  # of the largest gaps
+LARGE_GAP = 5.0  # gaps are capped here: larger ones mean nothing more
+CONSIDERED = 10  # the number of largest gaps that are scored
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Choice:
     k
         The suggestion.
     sureness
-        0 .. 1: its score over the best that is possible.
+        Its score as a share of the largest possible one, from 0 to 1.
     candidates
-        The best few numbers, best first, each with its score.
+        The best numbers with their scores, best first.
     """
 
     k: int
@@ -41,8 +41,8 @@ def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS
     Let b_k be the affinity of the merge that ends k clusters (clusters of fewer than n / (20 k)
     samples do not count). Where b_{k+1} is much larger than b_k, the last merge joined what
     belongs together and the next would join what does not. The score of k is the logarithm of that
-    relative gap, capped at 5, times the modularity of the k clusters: a gap between two halves of
-    everything, each of which still holds several groups, is not what is looked for.
+    relative gap, capped at 5, times the modularity of the k clusters; the modularity keeps a split
+    into two halves, each with several groups inside, from winning.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS
     >>> choose_n_clusters(agglomerate(samples), graph).k
     3
     """
-    most = max(2, min(most, tree.n_first // 2, tree.n_samples - 1))
+    most = max(2, min(most, tree.n_initial // 2, tree.n_samples - 1))
     gaps = _relative_gaps(counting_affinities(tree, most + 1))
     scored = []
     for place in np.argsort(-gaps, kind="stable")[:CONSIDERED]:
@@ -66,12 +66,12 @@ def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS
 
 
 def _relative_gaps(ending: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give b_{k+1} / b_k, from 1 to 5, for k = 2, 3, ...; `ending` holds b_2, b_3, ..."""
+    """Return b_{k+1} / b_k, from 1 to 5, for k = 2, 3, ...; `ending` holds b_2, b_3, ..."""
     if len(ending) < 2:
         return np.ones(1)
     known = ending[np.isfinite(ending) & (ending > 0)]
     least, largest = (known.min(), known.max()) if len(known) else (1.0, 1.0)
-    # Joining without any affinity is a large step down; inside first clusters, none at all.
+    # A merge without affinity is a large step down; a merge inside initial clusters is none.
     ending = np.clip(ending, least / LARGE_GAP, largest)
     gaps: NDArray[np.float64] = np.clip(ending[1:] / ending[:-1], 1.0, LARGE_GAP)
     return gaps

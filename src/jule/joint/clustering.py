@@ -1,4 +1,4 @@
-"""The forward pass as the joint loop uses it: from vectors to a graph, to a tree, to labels."""
+"""The forward pass as the joint loop uses it: vectors to a graph, to a tree, to labels."""
 
 from __future__ import annotations
 
@@ -19,27 +19,29 @@ from jule.forward import (
     nearest_neighbor_components,
     nearest_neighbors,
 )
-from jule.forward.agglomerate import SAMPLES_A_FIRST_CLUSTER, grow_tree
-from jule.joint.choose import choose_n_clusters
+from jule.forward.agglomerate import SAMPLES_PER_INITIAL_CLUSTER, grow_tree
+from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.config import Config
-from jule.joint.stages import Progress
+from jule.progress import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """A representation of all samples, and the graph W over it."""
+class Representation:
+    """Vectors of all samples, their nearest neighbours, and the digraph W over them."""
 
     vectors: NDArray[np.floating]
     neighbors: Neighbors
     graph: Digraph
 
 
-def view(vectors: NDArray[np.floating], config: Config, progress: Progress | None = None) -> View:
-    """Find the K_s neighbours of every sample and weigh them (Eq. 4).
+def represent(
+    vectors: NDArray[np.floating], config: Config, progress: Progress | None = None
+) -> Representation:
+    """Find the K_s nearest neighbours of every sample and build the digraph W (Eq. 4).
 
     Examples
     --------
-    >>> view(np.eye(3), Config(n_neighbors=1)).graph.indices.ravel().tolist()
+    >>> represent(np.eye(3), Config(n_neighbors=1)).graph.indices.ravel().tolist()
     [1, 0, 0]
     """
     neighbors = nearest_neighbors(
@@ -47,60 +49,78 @@ def view(vectors: NDArray[np.floating], config: Config, progress: Progress | Non
         min(config.n_neighbors, len(vectors) - 1),
         progress=progress and partial(progress, "neighbours"),
     )
-    return View(vectors, neighbors, affinity_graph(neighbors, config.a))
+    return Representation(vectors, neighbors, affinity_graph(neighbors, config.a))
 
 
-def first_clusters(seen: View, config: Config) -> NDArray[np.int32]:
-    """Give the first clusters of a representation.
-
-    Examples
-    --------
-    >>> line = np.array([[0.0], [1.0], [8.0], [9.5]])
-    >>> first_clusters(view(line, Config(n_neighbors=2)), Config()).tolist()
-    [0, 0, 1, 1]
-    """
-    if config.first == "nearest":
-        return nearest_neighbor_components(seen.neighbors)
-    count = -(-len(seen.vectors) // SAMPLES_A_FIRST_CLUSTER)
-    return kmeans_clusters(seen.vectors, count, config.seed)
-
-
-def merge_tree(seen: View, clusters: NDArray[np.int32], config: Config) -> MergeTree:
-    """Merge clusters by Eq. 7 to the very end; the tree can be cut anywhere.
+def initial_clusters(representation: Representation, config: Config) -> NDArray[np.int32]:
+    """Return the clusters from which merging starts.
 
     Examples
     --------
     >>> line = np.array([[0.0], [1.0], [8.0], [9.5]])
-    >>> seen = view(line, Config(n_neighbors=2))
-    >>> merge_tree(seen, np.arange(4, dtype=np.int32), Config()).cut(2).tolist()
+    >>> initial_clusters(represent(line, Config(n_neighbors=2)), Config()).tolist()
     [0, 0, 1, 1]
     """
-    merges, affinities = merge_clusters(seen.graph, clusters, n_near=config.n_near, lam=config.lam)
-    apart = int(clusters.max()) - len(merges)
-    return grow_tree(seen.vectors, seen.neighbors, clusters, merges, affinities, apart)
+    if config.init == "nearest":
+        return nearest_neighbor_components(representation.neighbors)
+    count = -(-len(representation.vectors) // SAMPLES_PER_INITIAL_CLUSTER)
+    return kmeans_clusters(representation.vectors, count, config.seed)
 
 
-def target(seen: View, tree: MergeTree, config: Config) -> int:
-    """Give K: what the user wants, or what the tree suggests.
+def merge_tree(
+    representation: Representation, clusters: NDArray[np.int32], config: Config
+) -> MergeTree:
+    """Merge clusters by Eq. 7 until one is left.
 
     Examples
     --------
-    >>> seen = view(np.array([[0.0], [1.0], [8.0], [9.5]]), Config(n_neighbors=2))
-    >>> tree = merge_tree(seen, np.arange(4, dtype=np.int32), Config())
-    >>> target(seen, tree, Config(n_clusters=3)), target(seen, tree, Config())
-    (3, 2)
+    >>> representation = represent(np.array([[0.0], [1.0], [8.0], [9.5]]), Config(n_neighbors=2))
+    >>> merge_tree(representation, np.arange(4, dtype=np.int32), Config()).cut(2).tolist()
+    [0, 0, 1, 1]
     """
-    return config.n_clusters or choose_n_clusters(tree, seen.graph).k
+    merges, affinities = merge_clusters(
+        representation.graph, clusters, n_near=config.n_near, lam=config.lam
+    )
+    n_joins = int(clusters.max()) - len(merges)
+    return grow_tree(
+        representation.vectors, representation.neighbors, clusters, merges, affinities, n_joins
+    )
 
 
-def cut(tree: MergeTree, k: int, config: Config) -> NDArray[np.int32]:
-    """Give k clusters, outliers left to the clusters around them.
+def suggest_n_clusters(
+    representation: Representation, tree: MergeTree, config: Config
+) -> Choice | None:
+    """Suggest K from the tree; None where the user has given it.
+
+    Examples
+    --------
+    >>> representation = represent(np.array([[0.0], [1.0], [8.0], [9.5]]), Config(n_neighbors=2))
+    >>> tree = merge_tree(representation, np.arange(4, dtype=np.int32), Config())
+    >>> suggest_n_clusters(representation, tree, Config()).k
+    2
+    """
+    return None if config.n_clusters else choose_n_clusters(tree, representation.graph)
+
+
+def cut_tree(tree: MergeTree, k: int, config: Config) -> NDArray[np.int32]:
+    """Cut a tree into k clusters; clusters below the minimum size are absorbed.
 
     Examples
     --------
     >>> tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.4, 0.1]))
-    >>> cut(tree, 2, Config()).tolist()
+    >>> cut_tree(tree, 2, Config()).tolist()
     [0, 0, 1, 1]
     """
-    size = config.min_cluster_size or default_min_cluster_size(tree.n_samples, k)
-    return tree.cut(k, size)
+    return tree.cut(k, min_size(tree, k, config))
+
+
+def min_size(tree: MergeTree, k: int, config: Config) -> int:
+    """Return the number of samples from which a cluster counts towards k.
+
+    Examples
+    --------
+    >>> tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.4, 0.1]))
+    >>> min_size(tree, 2, Config()), min_size(tree, 2, Config(min_cluster_size=2))
+    (1, 2)
+    """
+    return config.min_cluster_size or default_min_cluster_size(tree.n_samples, k)

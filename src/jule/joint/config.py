@@ -1,4 +1,4 @@
-"""Everything that decides a run, in one frozen dataclass: every default with its reason."""
+"""All settings of a run in one frozen dataclass, each default with its reason."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
-from jule.backward.batches import BATCHES, Batches
-from jule.backward.loss import NEGATIVES, Negatives
-from jule.backward.train import Training
-from jule.forward.agglomerate import First
+from jule.backward.settings import BATCHES, NEGATIVES, Batches, Negatives, Training
+from jule.forward.agglomerate import INITS, Init
 from jule.forward.prepare import PREPARATIONS, Preparation
 
 Preset = Literal["default", "paper"]
@@ -18,7 +16,10 @@ Preset = Literal["default", "paper"]
 
 @dataclass(frozen=True)
 class Config:
-    """What a run does. `preset` gives the two that are measured; `replace` changes one thing.
+    """All settings of a run.
+
+    `preset` returns the two configurations that are measured; `dataclasses.replace` changes single
+    fields. The defaults of training are those of `jule.backward.Training`.
 
     Examples
     --------
@@ -27,46 +28,48 @@ class Config:
     """
 
     n_clusters: int | None = None  # K; None lets the merge tree suggest one
-    seed: int = 0  # of first weights, batches, negatives, augmentation
-    rounds: int = 2  # the second starts from the learned representation's first clusters
+    seed: int = 0  # random seed
+    rounds: int = 2  # the second one starts from the initial clusters of what was learned
 
     # Forward pass.
     preparation: Preparation = "l2"  # of raw intensities; the network's outputs have norm 1
     n_neighbors: int = 20  # K_s, as in the paper and in GDL
     a: float = 1.0  # scales sigma^2 of Eq. 4; the paper's
-    first: First = "nearest"  # the paper's first clusters
+    init: Init = "nearest"  # the paper's initial clusters
     n_near: int = 5  # K_c of Eq. 7; the paper's
     lam: float = 1.0  # lambda of Eq. 7; the paper's
     eta: float | None = None  # unrolling rate; None spreads the merges over n_periods
-    n_periods: int = 3  # of a round, when eta is None: no data set needs a rate of its own
-    min_cluster_size: int | None = None  # smaller ones do not count towards K; None is n / (20 K)
+    n_periods: int = 3  # per round, when eta is None: no data set needs a rate of its own
+    min_cluster_size: int | None = None  # smaller ones do not count towards K; None: n / (20 K)
 
     # Backward pass.
+    network: str = "auto"  # a name of jule.backward.networks.NETWORKS; auto: by the sample shape
+    min_side: int | None = 16  # smaller images are enlarged: they would leave one convolution
     max_side: int | None = 32  # larger images are averaged down: far less work, hardly worse
-    level: bool = True  # the network, like the first clustering, sees images of norm 1
-    epochs: float = 2.4  # a period; cluster-aware batches need no 20
-    least_images: int = 24_000  # a period of a small set: 2.4 epochs of 575 images teach nothing
-    most_images: int = 70_000  # a period of a large set, if that is an epoch or more
-    learning_rate: float = 0.001  # the authors' 0.01, damped by 1 - momentum in their optimiser
-    momentum: float = 0.9
-    weight_decay: float = 5e-5
-    decay: float = 1e-4  # inverse policy: rate * (1 + decay * step) ** -decay_power
-    decay_power: float = 0.75
-    gamma: float = 1.0  # weight of the positive pair in the triplet loss; the authors' code
-    margin: float = 0.2
-    negatives: Negatives = "nearest"  # random ones are soon too easy; the paper's own choice
-    n_negatives: int = 20  # fewer can collapse a network that knows nothing yet
-    batches: Batches = "clusters"  # a random batch has hardly any pairs to learn from
-    batch_size: int = 100
-    per_cluster: int = 4  # samples of a cluster that meet in a batch
-    augment: bool = True  # small shifts, turns, scalings and shears, where they do no harm
+    normalize: bool = True  # divide each image by the RMS of its pixels, as the first clustering
+    epochs: float = 2.4  # per period; cluster-aware batches do not need the paper's 20
+    min_images: int = 24_000  # per period: 2.4 epochs of 575 images teach nothing
+    max_images: int = 70_000  # per period, if that is an epoch or more
+    learning_rate: float = Training.learning_rate
+    momentum: float = Training.momentum
+    weight_decay: float = Training.weight_decay
+    decay: float = Training.decay
+    decay_power: float = Training.decay_power
+    gamma: float = Training.gamma
+    margin: float = Training.margin
+    negatives: Negatives = Training.negatives
+    n_negatives: int = Training.n_negatives
+    batches: Batches = Training.batches
+    batch_size: int = Training.batch_size
+    per_cluster: int = Training.per_cluster
+    augment: bool = True  # small shifts, rotations, scalings and shears, where they do no harm
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
             raise ValueError(problem)
 
     def training(self, warp: bool = False) -> Training:
-        """Give the part that `jule.backward.train` needs, and whether images are warped.
+        """Return the settings of `jule.backward.train`.
 
         Examples
         --------
@@ -76,20 +79,23 @@ class Config:
         names = {field.name for field in fields(Training)} - {"warp"}
         return Training(warp=float(warp), **{name: getattr(self, name) for name in names})
 
-    def steps_a_period(self, n_samples: int) -> int:
-        """Count the batches of a period: epochs, but enough for few images, not too many for many.
+    def steps_per_period(self, n_samples: int) -> int:
+        """Return the number of batches per period.
+
+        A period is `epochs` epochs, but at least `min_images` images, and at most `max_images`
+        or one epoch.
 
         Examples
         --------
-        >>> [Config().steps_a_period(n) for n in (575, 10_000, 70_000)]
+        >>> [Config().steps_per_period(n) for n in (575, 10_000, 70_000)]
         [240, 240, 700]
         """
-        most = max(self.most_images, n_samples)
-        images = min(max(self.epochs * n_samples, self.least_images), most)
+        most = max(self.max_images, n_samples)
+        images = min(max(self.epochs * n_samples, self.min_images), most)
         return math.ceil(images / self.batch_size)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the settings as plain values.
+        """Return the settings as plain values.
 
         Examples
         --------
@@ -100,7 +106,7 @@ class Config:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Config:
-        """Read what `to_json` gave; unknown names are refused."""
+        """Build a configuration from the values of `to_json`; missing ones take the defaults."""
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")
@@ -108,10 +114,10 @@ class Config:
 
 
 def preset(name: Preset = "default", **changes: Any) -> Config:
-    """Give one of the two measured configurations, with changes.
+    """Return one of the two measured configurations, with changes.
 
-    ``"default"``: ours. ``"paper"``: as the authors ran it: one round, eta 0.9 (they used 0.2 for
-    faces), random batches, 20 epochs a period, images as they are, no augmentation.
+    ``"paper"`` trains as the authors did: one round, eta 0.9 (they used 0.2 for faces), random
+    batches, 20 epochs per period, images at their own size, no augmentation.
 
     Examples
     --------
@@ -124,11 +130,12 @@ def preset(name: Preset = "default", **changes: Any) -> Config:
         as_published: dict[str, Any] = {
             "rounds": 1,
             "eta": 0.9,
+            "min_side": None,
             "max_side": None,
-            "level": False,
+            "normalize": False,
             "epochs": 20.0,
-            "least_images": 0,
-            "most_images": 10**12,
+            "min_images": 0,
+            "max_images": 10**12,
             "batches": "random",
             "negatives": "random",
             "augment": False,
@@ -138,7 +145,7 @@ def preset(name: Preset = "default", **changes: Any) -> Config:
 
 
 def _problems(config: Config) -> list[str]:
-    """List what is wrong with the settings, in words for the user."""
+    """Return a message for each setting that is out of range."""
     problems = []
     k = config.n_clusters
     if k is not None and k < 1:
@@ -153,16 +160,18 @@ def _problems(config: Config) -> list[str]:
         if not getattr(config, name) >= 0:
             problems.append(f"{name} must be 0 or more, got {getattr(config, name)}")
     if config.eta is not None and not 0 < config.eta <= 1:
-        problems.append(f"eta must lie above 0 and at most at 1, got {config.eta}")
+        problems.append(f"eta must be above 0 and at most 1, got {config.eta}")
     if config.batch_size < 2:
         problems.append(f"batch_size must be 2 or more, got {config.batch_size}")
-    if config.max_side is not None and config.max_side < 1:
-        problems.append(f"max_side must be 1 or more, or None, got {config.max_side}")
+    for name in ("min_side", "max_side"):
+        side = getattr(config, name)
+        if side is not None and side < 1:
+            problems.append(f"{name} must be 1 or more, or None, got {side}")
     choices: dict[str, tuple[str, ...]] = {
         "preparation": PREPARATIONS,
         "negatives": NEGATIVES,
         "batches": BATCHES,
-        "first": ("nearest", "kmeans"),
+        "init": INITS,
     }
     for name, allowed in choices.items():
         if getattr(config, name) not in allowed:

@@ -1,4 +1,4 @@
-"""Algorithm 1: training the network and merging clusters, in turn, until K clusters are left."""
+"""Algorithm 1: train the network and merge clusters in turn, until K clusters are left."""
 
 from __future__ import annotations
 
@@ -7,21 +7,28 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
 from jule.backward import Embedder, build_embedder, embed, train
-from jule.backward.embedder import restore, state_of
-from jule.backward.train import refuse_collapsed
+from jule.backward.embedder import get_weights, set_weights
+from jule.backward.training import check_not_collapsed
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
-from jule.forward.prepare import refuse_all_identical
-from jule.joint.clustering import View, cut, first_clusters, merge_tree, target, view
+from jule.forward.prepare import check_not_identical
+from jule.joint.clustering import (
+    Representation,
+    cut_tree,
+    initial_clusters,
+    merge_tree,
+    represent,
+    suggest_n_clusters,
+)
 from jule.joint.config import Config
-from jule.joint.stages import Progress, in_period
+from jule.joint.stages import in_period
 from jule.joint.state import Period, State
 from jule.joint.warp import warps_keep_clusters
+from jule.progress import Progress
 
 
 def joint_learning(
@@ -33,7 +40,7 @@ def joint_learning(
     labels: NDArray | None = None,
     progress: Progress | None = None,
 ) -> Iterator[State]:
-    """Run Algorithm 1, and yield what the run is after each period.
+    """Run Algorithm 1 and yield the state after each period.
 
     Parameters
     ----------
@@ -44,51 +51,62 @@ def joint_learning(
     config
         All settings.
     state
-        Where to go on; None starts at the beginning.
+        Where to resume; None starts from the beginning.
     labels
         True classes, for NMI and AC in the history and nothing else.
     progress
-        Called now and then with the name of the stage and the share of it that is done.
+        Called with the name of the stage and the share of it that is done.
 
     Examples
     --------
     >>> from jule.images import load_dataset
     >>> images = load_dataset("digits").images[:200]
-    >>> config = Config(n_clusters=10, least_images=500)
-    >>> periods = joint_learning(images, first_network(images, config), config)
-    >>> [state.n_clusters for state in periods][-1]
+    >>> config = Config(n_clusters=10, min_images=500)
+    >>> states = joint_learning(images, init_network(images, config), config)
+    >>> [state.n_clusters for state in states][-1]
     10
     """
     if state is None:
         state = begin(samples, config, progress)
     else:
-        restore(embedder, state.network)
+        set_weights(embedder, state.network)
     while not (state.ended and state.round + 1 == config.rounds):
         if state.ended:
-            state = begin_again(state, embed(embedder, samples), config, progress)
+            learned = state.representation
+            if learned is None:  # the state was read from a file
+                learned = represent(embed(embedder, samples), config, progress)
+            state = begin_round(state, learned, config)
         state = next_period(state, samples, embedder, config, labels, progress)
         yield state
 
 
-def first_network(samples: NDArray, config: Config, body: nn.Module | None = None) -> Embedder:
-    """Initialize theta: the network that suits the samples, or the user's own, untrained.
+def init_network(samples: NDArray, config: Config, body: nn.Module | None = None) -> Embedder:
+    """Build the untrained network for the samples, or wrap the user's own.
 
     Examples
     --------
-    >>> first_network(np.zeros((4, 128, 96), np.uint8), Config()).size
+    >>> import numpy as np
+    >>> init_network(np.zeros((4, 128, 96), np.uint8), Config()).size
     (32, 24)
     """
     return build_embedder(
-        samples, body=body, max_side=config.max_side, level=config.level, seed=config.seed
+        samples,
+        body=body,
+        network=config.network,
+        min_side=config.min_side,
+        max_side=config.max_side,
+        normalize=config.normalize,
+        seed=config.seed,
     )
 
 
-def refuse_what_cannot_be_clustered(samples: NDArray, config: Config) -> None:
+def check_clusterable(samples: NDArray, config: Config) -> None:
     """Raise for too few samples, more clusters than samples, or samples that are all identical.
 
     Examples
     --------
-    >>> refuse_what_cannot_be_clustered(np.eye(3), Config(n_clusters=2))
+    >>> import numpy as np
+    >>> check_clusterable(np.eye(3), Config(n_clusters=2))
     """
     k = config.n_clusters
     if len(samples) < 2:
@@ -97,55 +115,63 @@ def refuse_what_cannot_be_clustered(samples: NDArray, config: Config) -> None:
         raise ValueError(
             f"n_clusters={k} clusters cannot be made of n_samples={len(samples)} samples"
         )
-    refuse_all_identical(samples.reshape(len(samples), -1))
+    check_not_identical(samples)
 
 
 def begin(samples: NDArray, config: Config, progress: Progress | None = None) -> State:
-    """Initialize y with the first clusters of the raw samples.
+    """Return the state before the first period: the initial clusters of the raw samples.
 
     Examples
     --------
+    >>> import numpy as np
     >>> begin(np.random.default_rng(0).normal(size=(50, 2)), Config(n_clusters=2)).n_periods
     0
     """
-    refuse_what_cannot_be_clustered(samples, config)
-    seen = view(prepare(samples, config.preparation), config, progress)
-    state, tree = _with_first_clusters(State(), seen, config)
+    check_clusterable(samples, config)
+    raw = represent(prepare(samples, config.preparation), config, progress)
+    state, tree, k = _with_initial_clusters(State(), raw, config)
     if not config.augment:
         return state
-    raw = cut(tree, target(seen, tree, config), config)
-    return replace(state, warp=warps_keep_clusters(samples, seen, raw, config))
+    clusters = cut_tree(tree, k, config)
+    return replace(state, warp=warps_keep_clusters(samples, raw, clusters, config))
 
 
-def begin_again(
-    state: State, embedding: NDArray[np.floating], config: Config, progress: Progress | None = None
-) -> State:
-    """Keep the network, and start another round from the first clusters of what it has learned.
+def begin_round(state: State, learned: Representation, config: Config) -> State:
+    """Keep the network, and start another round from the initial clusters of what it learned.
 
     Examples
     --------
+    >>> import numpy as np
     >>> points = np.random.default_rng(0).normal(size=(50, 2))
     >>> config = Config(n_clusters=2, rounds=2)
-    >>> begin_again(begin(points, config), points, config).round
+    >>> begin_round(begin(points, config), represent(points, config), config).round
     1
     """
     following = replace(state, round=state.round + 1, number=0, ended=False)
-    return _with_first_clusters(following, view(embedding, config, progress), config)[0]
+    return _with_initial_clusters(following, learned, config)[0]
 
 
-def _with_first_clusters(state: State, seen: View, config: Config) -> tuple[State, MergeTree]:
-    clusters = first_clusters(seen, config)
-    tree = merge_tree(seen, clusters, config)
-    k = target(seen, tree, config)
-    if tree.n_first < k:  # more clusters are wanted than there are first ones
+def _with_initial_clusters(
+    state: State, representation: Representation, config: Config
+) -> tuple[State, MergeTree, int]:
+    clusters = initial_clusters(representation, config)
+    tree = merge_tree(representation, clusters, config)
+    k = _target(representation, tree, config)
+    if tree.n_initial < k:  # more clusters are wanted than there are initial ones
         clusters = tree.cut(k)
-    eta = config.eta or _even_rate(max(tree.n_first, k), k, config.n_periods)
-    return replace(state, labels=clusters, eta=eta), tree
+    eta = config.eta or _even_rate(max(tree.n_initial, k), k, config.n_periods)
+    return replace(state, labels=clusters, eta=eta, representation=None), tree, k
 
 
-def _even_rate(n_first: int, k: int, n_periods: int) -> float:
-    """Give the eta that leads to k in so many periods, each by the same ratio."""
-    return 1.0 - math.pow(k / n_first, 1.0 / n_periods)
+def _target(representation: Representation, tree: MergeTree, config: Config) -> int:
+    """Return K: what the user wants, or what the tree suggests."""
+    choice = suggest_n_clusters(representation, tree, config)
+    return choice.k if choice else config.n_clusters or 1
+
+
+def _even_rate(n_initial: int, k: int, n_periods: int) -> float:
+    """Return the eta that leads to k clusters in `n_periods` periods, each by the same ratio."""
+    return 1.0 - math.pow(k / n_initial, 1.0 / n_periods)
 
 
 def next_period(
@@ -160,7 +186,12 @@ def next_period(
 
     Examples
     --------
-    >>> next_period(state, images, embedder, config)  # doctest: +SKIP
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(50, 2))
+    >>> config = Config(n_clusters=2, min_images=200)
+    >>> state = begin(points, config)
+    >>> next_period(state, points, init_network(points, config), config).n_periods
+    1
     """
     clock = _Clock()
     show = in_period(progress, state.n_periods, config)
@@ -168,22 +199,22 @@ def next_period(
         embedder,
         samples,
         state.labels,
-        n_steps=config.steps_a_period(len(samples)) if _has_a_pair(state.labels) else 0,
+        n_steps=config.steps_per_period(len(samples)) if _can_learn(state, config) else 0,
         first_step=state.step,
         settings=config.training(state.warp),
         seed=[config.seed, state.round, state.number],
         progress=show and (lambda share: show("training", share)),
     )
     clock.ends("train")
-    embedding = embed(embedder, samples)
-    refuse_collapsed(embedding)
+    embedding = embed(embedder, samples, progress=show and (lambda share: show("embedding", share)))
+    check_not_collapsed(embedding)
     clock.ends("embed")
-    seen = view(embedding, config, show)
+    learned = represent(embedding, config, show)
     clock.ends("neighbours")
-    tree = merge_tree(seen, state.labels, config)
-    k = target(seen, tree, config)
+    tree = merge_tree(learned, state.labels, config)
+    k = _target(learned, tree, config)
     left = max(k, state.n_clusters - math.ceil(state.eta * state.n_clusters))
-    merged = cut(tree, k, config) if left == k else tree.cut(left)
+    merged = cut_tree(tree, k, config) if left == k else tree.cut(left)
     clock.ends("merge")
 
     made = tree.affinities[len(samples) - state.n_clusters : len(samples) - left]
@@ -208,13 +239,15 @@ def next_period(
         labels=merged,
         ended=left == k,
         step=state.step + len(losses),
-        network=state_of(embedder),
+        network=get_weights(embedder),
         history=(*state.history, period),
+        representation=learned,
     )
 
 
-def _has_a_pair(labels: NDArray[np.integer]) -> bool:
-    return len(np.unique(labels)) < len(labels)
+def _can_learn(state: State, config: Config) -> bool:
+    """Tell whether there are pairs to learn from, and more than one cluster to find."""
+    return config.n_clusters != 1 and state.n_clusters < len(state.labels)
 
 
 def _mean_of_tenth(losses: list[float]) -> float | None:
@@ -223,7 +256,7 @@ def _mean_of_tenth(losses: list[float]) -> float | None:
 
 
 class _Clock:
-    """The seconds of every stage."""
+    """The seconds of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

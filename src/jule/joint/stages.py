@@ -1,20 +1,15 @@
-"""What a run says of its progress: the stage it is in, and how far the whole is."""
+"""The stages of a run, as progress reports name them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from jule.joint.config import Config
-
-Progress = Callable[[str, float], None]
-
-WHOLE = "all periods"  # the stage that stands for the whole run
+from jule.progress import OVERALL, Progress
 
 
 def in_period(progress: Progress | None, done: int, config: Config) -> Progress | None:
-    """Name the stages of the period after `done` others, and tell how far the whole run is.
+    """Name the stages of the period after `done` others, and report how far the whole run is.
 
-    How many periods there will be is known where eta is left open: at most n_periods a round.
+    The number of periods is known where eta is left open: at most `n_periods` per round.
 
     Examples
     --------
@@ -30,6 +25,6 @@ def in_period(progress: Progress | None, done: int, config: Config) -> Progress 
     def show(stage: str, share: float) -> None:
         progress(f"{name}, {stage}", share)
         if total and stage == "training":
-            progress(WHOLE, min(1.0, (done + share) / total))
+            progress(OVERALL, min(1.0, (done + share) / total))
 
     return show

@@ -1,14 +1,13 @@
-"""All that a run is between two periods: saved atomically, resumed exactly.
+"""The state of a run between two periods: saved atomically, resumed exactly.
 
-One safetensors file a period: the network's numbers and the labels as tensors, everything else as
-JSON in the header, with a checksum over all of it. Chance needs no state: every period draws from
-the seed, its round and its number.
+One safetensors file per period: the weights of the network and the labels as tensors, everything
+else as JSON in the header, with a checksum over all of it. Random generators need no state: every
+period seeds its own from the seed, the round and the period.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import warnings
 import zlib
@@ -22,31 +21,34 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-FORMAT = "jule-state-1"
+from jule.files import write_atomic
+from jule.joint.clustering import Representation
+
+FORMAT = "jule-state-2"
 KEPT = 2  # the newest file, and one to fall back on
 NAME = re.compile(r"state-(\d{4})\.safetensors")
 
 
 @dataclass(frozen=True)
 class Period:
-    """What one period did: part of a run's history.
+    """One period of a run's history.
 
     Attributes
     ----------
     round, number
-        Which round, and which period of it, from 0.
+        The round and the period in it, both from 0.
     clusters_before, clusters_after
-        How many clusters the network was trained on, and how many merging left.
+        The number of clusters before and after merging.
     steps, images
-        Batches of training, and batches times the batch size.
+        The number of training batches, and of the images in them.
     loss_first, loss_last
         The mean loss of the first and of the last tenth of the batches.
     affinity_first, affinity_last
-        A(C_a, C_b) of the first and of the last merge; NaN is null in JSON.
+        A(C_a, C_b) of the first and of the last merge; None without merges.
     seconds
-        Time of each stage: train, embed, neighbours, merge.
+        The time of each stage: train, embed, neighbours, merge.
     nmi, ac
-        Of the labels after merging; only where labels were given, which nothing else uses.
+        The scores of the clusters after merging, where true classes were given.
     """
 
     round: int
@@ -66,12 +68,12 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A run between two periods.
+    """The state of a run between two periods.
 
     Attributes
     ----------
     round, number
-        The period that comes next.
+        The round and the period that come next.
     eta
         The unrolling rate of this round.
     warp
@@ -79,13 +81,17 @@ class State:
     labels
         (n,) int32 clusters, 0, 1, ... without a gap.
     ended
-        Whether the labels are a round's last ones (K clusters are left).
+        Whether the round has ended: K clusters are left.
     step
-        Batches of training so far.
+        The number of training batches so far.
+    seconds
+        The wall time of the run so far, over all times it was resumed.
     network
-        The network's numbers by name.
+        The weights of the network by name.
     history
         The periods so far.
+    representation
+        The samples as the network sees them; not saved, so None in a state read from a file.
     """
 
     round: int = 0
@@ -95,58 +101,26 @@ class State:
     labels: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     ended: bool = False
     step: int = 0
+    seconds: float = 0.0
     network: dict[str, NDArray] = field(default_factory=dict)
     history: tuple[Period, ...] = ()
+    representation: Representation | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
-        """How many clusters there are now."""
+        """The current number of clusters."""
         return int(self.labels.max()) + 1
 
     @property
     def n_periods(self) -> int:
-        """How many periods are done."""
+        """The number of periods so far."""
         return len(self.history)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, whenever the power goes.
-
-    Examples
-    --------
-    >>> write_whole(Path("labels.csv"), b"name,cluster")  # doctest: +SKIP
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        _forget(part)
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name itself must reach the disk, too
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _forget(path: Path) -> None:
-    with suppress(OSError):  # what brought us here matters more
-        path.unlink(missing_ok=True)
-
-
 def save_state(folder: Path, state: State, identity: dict[str, Any]) -> Path:
-    """Save a state, and forget all but the two newest.
+    """Save a state and remove all but the two newest.
 
     `identity` is what a resumed run must have in common with this one: data and settings.
-
-    Examples
-    --------
-    >>> save_state(Path("run"), state, {"seed": 0})  # doctest: +SKIP
     """
     tensors = {"labels": state.labels}
     tensors |= {f"network.{name}": value for name, value in state.network.items()}
@@ -157,27 +131,29 @@ def save_state(folder: Path, state: State, identity: dict[str, Any]) -> Path:
         "warp": state.warp,
         "ended": state.ended,
         "step": state.step,
+        "seconds": state.seconds,
         "history": [asdict(period) for period in state.history],
         "identity": identity,
     }
     text = json.dumps(about, sort_keys=True)
     metadata = {"format": FORMAT, "about": text, "checksum": str(_checksum(tensors, text))}
     path = folder / f"state-{state.n_periods:04d}.safetensors"
-    write_whole(path, save(tensors, metadata))
+    write_atomic(path, save(tensors, metadata))
     for old in _states(folder)[:-KEPT]:
-        _forget(old)
+        with suppress(OSError):  # a state too many does no harm
+            old.unlink()
     return path
 
 
 def load_state(folder: Path, identity: dict[str, Any]) -> State | None:
-    """Read the newest good state of a folder; None where there is none at all.
+    """Read the newest valid state of a folder; None if it has no states.
 
-    A damaged or foreign file is named in a warning, and the one before it is used.
+    A damaged file is reported in a warning, and the state before it is used.
 
     Raises
     ------
     ValueError
-        When every state is damaged, or belongs to other data or settings.
+        If every state is damaged, or belongs to other data or settings.
 
     Examples
     --------
@@ -189,17 +165,19 @@ def load_state(folder: Path, identity: dict[str, Any]) -> State | None:
         try:
             state, its_identity = _read_state(path)
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-            warnings.warn(f"{path} is not a good state ({error}): going back one", stacklevel=2)
+            warnings.warn(f"{path} is damaged ({error}): resuming one period earlier", stacklevel=2)
             continue
         for name, value in identity.items():
             if its_identity.get(name) != value:
                 raise ValueError(
-                    f"{path} was made with other {name}: resume with the same data and settings, "
-                    f"or start anew in another folder"
+                    f"{path} belongs to a run with different {name}: resume with the same data and "
+                    "settings, or start again in another folder"
                 )
         return state
     if found:
-        raise ValueError(f"none of the {len(found)} states in {folder} can be read: start anew")
+        raise ValueError(
+            f"none of the {len(found)} states in {folder} can be read: start the run again"
+        )
     return None
 
 

@@ -1,4 +1,4 @@
-"""Whether small warps leave the images of a set what they are, read off the data alone."""
+"""Decide from the data alone whether training images may be warped."""
 
 from __future__ import annotations
 
@@ -9,30 +9,28 @@ from numpy.typing import NDArray
 from jule.backward.augment import small_warps
 from jule.backward.embedder import as_images
 from jule.forward import prepare
-from jule.joint.clustering import View
+from jule.joint.clustering import Representation
 from jule.joint.config import Config
 
 PROBES = 500
-ENOUGH = (
-    0.5  # of the warped images have to find back; digits and objects are above, tight faces below
-)
+ENOUGH = 0.5  # share of warped images that stay in their cluster; tightly cropped faces do not
 
 
 def warps_keep_clusters(
-    samples: NDArray, seen: View, clusters: NDArray[np.int32], config: Config
+    samples: NDArray, raw: Representation, clusters: NDArray[np.int32], config: Config
 ) -> bool:
-    """Say whether most images, warped a little, still lie next to their own cluster.
+    """Tell whether most images, warped a little, still lie next to their own cluster.
 
-    Up to 500 images are warped, and the cluster of each one's nearest sample, itself left out, is
-    compared with its own. Handwritten digits pass easily. Faces cropped to the pixel do not: moved
-    by a tenth they look more like other people, and training on warps would teach the network to
-    overlook what tells people apart. Plain vectors cannot be warped.
+    Up to 500 images are warped. For each, the cluster of the nearest other sample is compared with
+    its own. Handwritten digits pass easily. Faces cropped to the pixel do not: shifted by a tenth
+    they resemble other people more, and training on warps would teach the network to ignore what
+    tells people apart. Plain vectors cannot be warped.
 
     Parameters
     ----------
     samples
         The images.
-    seen
+    raw
         Their prepared intensities.
     clusters
         K clusters of these.
@@ -50,11 +48,11 @@ def warps_keep_clusters(
     probes = np.sort(rng.choice(len(samples), min(PROBES, len(samples)), replace=False))
     images = as_images(samples[probes])
     warped = small_warps(images, generator=torch.Generator().manual_seed(0))
-    # Prepared together, so that a mean image, if it is subtracted, is the same for both.
+    # Prepared together, so that a subtracted mean image is the same for both.
     both = prepare(torch.cat([images, warped]).flatten(1).numpy(), config.preparation)
     after = both[len(probes) :]
-    half_norms = 0.5 * np.einsum("ij,ij->i", seen.vectors, seen.vectors)
-    distances = half_norms - after @ seen.vectors.T
+    half_norms = 0.5 * np.einsum("ij,ij->i", raw.vectors, raw.vectors)
+    distances = half_norms - after @ raw.vectors.T
     distances[np.arange(len(probes)), probes] = np.inf
     found = clusters[distances.argmin(axis=1)]
     return bool((found == clusters[probes]).mean() >= ENOUGH)

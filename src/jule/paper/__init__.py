@@ -1,1 +1,1 @@
-"""The paper's experiments, its numbers as data, and its tables rendered from results/."""
+"""The paper's experiments, its numbers as data, and tables rendered from results/."""

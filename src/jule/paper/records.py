@@ -1,4 +1,4 @@
-"""Result files: what was measured, with all that is needed to measure it again."""
+"""Result files: what was measured, and everything needed to measure it again."""
 
 from __future__ import annotations
 
@@ -10,41 +10,50 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from jule.files import write_json
+
+Record = dict[str, Any]
 PACKAGES = ("jule", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
-def write_record(path: Path, record: dict[str, Any]) -> None:
-    """Write one result as JSON, whole or not at all, with date and versions added.
+def write_record(path: Path, record: Record) -> Record:
+    """Write a result as JSON, with the date and versions added; return what was written.
 
     Examples
     --------
-    >>> write_record(Path("results/x.json"), {"nmi": 0.9})  # doctest: +SKIP
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = write_record(Path(folder, "usps.json"), {"nmi": 0.9})
+    ...     read_record(Path(folder, "usps.json"))["nmi"]
+    0.9
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole = {
+    complete = {
         **record,
         "date": time.strftime("%Y-%m-%d"),
         "cores": os.cpu_count(),
         "versions": {"python": platform.python_version()}
         | {package: version(package) for package in PACKAGES},
     }
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, complete)
+    return complete
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """Read a result file; a damaged one is named in the error.
+def read_record(path: Path) -> Record:
+    """Read a result file; errors name the file.
 
     Examples
     --------
-    >>> read_record(Path("results/x.json"))  # doctest: +SKIP
+    >>> read_record(Path("usps.json"))
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: usps.json does not exist: run the experiment or benchmark that writes it
     """
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        record: Record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path} is not there: run the experiment or benchmark that writes it first"
+            f"{path} does not exist: run the experiment or benchmark that writes it"
         ) from None
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not a result file: {error}") from error

@@ -1,4 +1,4 @@
-"""The numbers that the page works with in the browser, as arrays of plain types."""
+"""The arrays that the page works with in the browser."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward import MergeTree
-from jule.joint.clustering import View
 from jule.report.layout import as_int16, coordinates, umap_map
 from jule.report.summary import stages
-from jule.runs import Finished
-from jule.snapshots import Snapshot
+from jule.runs.results import RunResults
+from jule.runs.snapshots import Snapshot
 
-NEIGHBORS = 8  # shown for an image, and asked how sure a cut of the tree is
+NEIGHBORS = 8  # per image: shown beside it, and counted to tell how sure a cut of the tree is
+FULL_CONFIDENCE = 65_535
 BROWSER_TYPES = {
     "uint8": "Uint8Array",
     "uint16": "Uint16Array",
@@ -26,60 +25,40 @@ BROWSER_TYPES = {
 
 
 def page_arrays(
-    finished: Finished, seen: View, snapshots: Sequence[Snapshot] = (), *, umap: bool = True
+    results: RunResults, snapshots: Sequence[Snapshot] = (), *, umap: bool = True
 ) -> dict[str, NDArray]:
-    """Gather what the page needs of every sample: labels, tree, neighbours, positions.
+    """Collect labels, confidence, tree, neighbours and positions of all samples.
 
-    `umap` adds a second map where umap-learn is installed.
-
-    Examples
-    --------
-    >>> page_arrays(finished, seen)["neighbors"].shape  # doctest: +SKIP
-    (1797, 8)
+    Parameters
+    ----------
+    results
+        The results of the run.
+    snapshots
+        The positions of the samples after each period.
+    umap
+        Whether to add a UMAP map where umap-learn is installed.
     """
-    result = finished.result
+    result = results.result
     arrays: dict[str, NDArray] = {
         "labels": result.labels.astype(np.int32),
-        "confidence": np.round(255 * result.confidence).astype(np.uint8),
+        "confidence": np.round(FULL_CONFIDENCE * result.confidence).astype(np.uint16),
         "merges": result.tree.merges.astype(np.int32),
         "affinities": result.tree.affinities.astype(np.float32),
-        "neighbors": seen.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
+        "neighbors": result.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
         "coords": as_int16(coordinates(result.embedding)),
     }
-    seed = finished.config.seed
-    better = umap_map(result.embedding, seen.neighbors, seed) if umap else None
-    if better is not None:
-        arrays["umap"] = as_int16(better - (better.min(axis=0) + better.max(axis=0)) / 2)
+    if (results.first_copies != np.arange(len(results.first_copies))).any():
+        arrays["copies"] = results.first_copies.astype(np.int32)
+    if results.by_hand.any():
+        arrays["by_hand"] = results.by_hand.astype(np.uint8)
+    positions = umap_map(result.embedding, result.neighbors, results.config.seed) if umap else None
+    if positions is not None:
+        arrays["umap"] = as_int16(positions - (positions.min(axis=0) + positions.max(axis=0)) / 2)
     for place, shot in enumerate(stages(snapshots)):
         arrays[f"stage{place}_samples"] = shot.samples
         arrays[f"stage{place}_positions"] = as_int16(shot.positions)
         arrays[f"stage{place}_labels"] = shot.labels
     return arrays
-
-
-def leaf_order(tree: MergeTree) -> NDArray[np.int64]:
-    """Give the samples from left to right in the tree: those of any cluster side by side.
-
-    Examples
-    --------
-    >>> leaf_order(MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))).tolist()
-    [1, 0, 2]
-    """
-    n, merges = tree.n_samples, tree.merges.tolist()
-    sizes = [1] * n
-    for left, right in merges:
-        sizes.append(sizes[left] + sizes[right])
-    starts = [-1] * len(sizes)
-    free = 0
-    for node in range(len(sizes) - 1, -1, -1):
-        if starts[node] < 0:  # a root
-            starts[node] = free
-            free += sizes[node]
-        if node >= n:
-            left, right = merges[node - n]
-            starts[left] = starts[node]
-            starts[right] = starts[node] + sizes[left]
-    return np.argsort(np.array(starts[:n], np.int64), kind="stable")
 
 
 def for_browser(array: NDArray) -> dict[str, str]:

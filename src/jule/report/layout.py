@@ -1,4 +1,4 @@
-"""Where the samples lie: principal components, and a better map where umap-learn is installed."""
+"""Positions of the samples: principal components, and UMAP where umap-learn is installed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward import Neighbors
-from jule.snapshots import principal_components
+from jule.runs.snapshots import principal_components
 
-AXES = 16  # enough to tell a few hundred clusters apart in the browser
+AXES = 16  # enough to measure distances between a few hundred clusters in the browser
 FEWEST_FOR_UMAP = 20
 UMAP_NEIGHBORS = 15
 UMAP_EPOCHS = 200
-LARGEST = 32_000  # positions travel as int16
+LARGEST = 32_000  # below the limit of int16
 
 
 def coordinates(embedding: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Give the first 16 principal components; the first two are a map, three can be turned.
+    """Return the first 16 principal components.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def coordinates(embedding: NDArray[np.floating]) -> NDArray[np.float64]:
 def umap_map(
     embedding: NDArray[np.floating], neighbors: Neighbors, seed: int = 0
 ) -> NDArray[np.float64] | None:
-    """Lay the samples out by UMAP; None where umap-learn is not installed, or for a handful.
+    """Return a UMAP layout; None for fewer than 20 samples or without umap-learn.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def umap_map(
     distances = np.column_stack((np.zeros(len(embedding)), neighbors.distances[:, :shown] ** 0.5))
     start = principal_components(embedding, 2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of threads, and of new samples, which are not needed here
+        warnings.simplefilter("ignore")  # about threads, and about transforming new samples
         found: NDArray[np.float64] = UMAP(
             n_neighbors=shown + 1,
             n_epochs=UMAP_EPOCHS,
@@ -64,7 +64,7 @@ def umap_map(
 
 
 def as_int16(positions: NDArray[np.floating]) -> NDArray[np.int16]:
-    """Scale positions, all axes alike, to the whole numbers that a page carries.
+    """Scale positions, all axes alike, to 16-bit integers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From a summary, arrays and sheets of pictures to one HTML page."""
+"""One HTML page from a summary, arrays and sheets of thumbnails."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from jule.report.arrays import for_browser
 from jule.report.pictures import TINY, Sheets
 
 TEMPLATES = files("jule.report") / "templates"
-# In the order in which they use each other.
+# Constants of a script may use those of the scripts before it.
 SCRIPTS = (
-    "data", "tree", "colours", "clusters", "state", "pictures", "edits", "slider", "gallery",
-    "dialogs", "selection", "map", "mapdraw", "mapinput", "dendrogram", "doubts", "charts",
-    "stages", "main",
+    "data", "tree", "branches", "colours", "clusters", "state", "pictures", "edits", "slider",
+    "gallery", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput", "dendrogram",
+    "doubts", "charts", "stages", "main",
 )  # fmt: skip
 
 
@@ -34,14 +34,20 @@ def render(
     sheets: Sheets | None,
     urls: Sequence[str],
 ) -> str:
-    """Write the page; `urls` are where the sheets are, as the page sees it.
+    """Return the page as HTML.
 
-    Names that are only the samples' numbers are left out as None.
-
-    Examples
-    --------
-    >>> render(summary, arrays, None, None, [])[:15]  # doctest: +SKIP
-    '<!DOCTYPE html>'
+    Parameters
+    ----------
+    summary
+        See `summarize`.
+    arrays
+        See `page_arrays`.
+    names
+        One name per sample; None if they are only numbered.
+    sheets
+        The thumbnails.
+    urls
+        The address of every sheet, relative to the page or as a data URL.
     """
     carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
     run = {
@@ -64,7 +70,7 @@ def render(
 
 
 def json_for_html(value: Any) -> str:
-    """Write JSON that cannot end the element it stands in, whatever its texts are.
+    """Write JSON that cannot end the HTML element around it, whatever its texts are.
 
     Examples
     --------
@@ -78,13 +84,7 @@ def json_for_html(value: Any) -> str:
 
 
 def data_urls(sheets: Sheets) -> list[str]:
-    """Give the sheets as addresses that hold the pictures themselves.
-
-    Examples
-    --------
-    >>> data_urls(sheets)[0][:15]  # doctest: +SKIP
-    'data:image/png;'
-    """
+    """Return the sheets as data URLs."""
     kind = f"data:image/{sheets.kind};base64,"
     return [kind + base64.b64encode(content).decode("ascii") for content in sheets.content]
 
@@ -109,7 +109,7 @@ def _text(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """Put the files of JavaScript one after the other, in one scope that nobody else sees."""
+    """Join all JavaScript files in one scope of their own."""
     parts = [_text(f"js/{name}.js") for name in SCRIPTS]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
 
@@ -130,7 +130,7 @@ def _environment() -> Environment:
 
 
 def percent(share: float) -> str:
-    """Write a share so that all is 100%, and nothing else is.
+    """Write a share as a percentage; only 1 is written as 100%.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Say how long something took as people say it.
+    """Write a duration as people say it.
 
     Examples
     --------

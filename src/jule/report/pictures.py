@@ -1,4 +1,4 @@
-"""Thumbnails, many to a sheet, so that a page loads a few files instead of thousands."""
+"""Sheets of thumbnails, so that a page loads a few files instead of thousands."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-INLINE_MOST = 2000  # with more pictures the sheets lie in a folder beside the page
-LARGE_SIDE, SMALL_SIDE = 96, 56  # of a thumbnail, for a page with few or with many of them
+INLINE_MOST = 2000  # with more images, the sheets are files beside the page
+LARGE_SIDE, SMALL_SIDE = 96, 56  # of a thumbnail, on a page with few or with many of them
 SHEET_SIDE = 1024  # of a sheet, about
-TINY = 48  # up to this side, grey pictures are kept exactly, and shown with crisp pixels
-BLOCK = 8  # JPEG works on blocks: no block may hold parts of two pictures
+TINY = 48  # up to this side, grey images are stored losslessly and shown with crisp pixels
+BLOCK = 8  # JPEG works on blocks of this side: none may hold parts of two thumbnails
 QUALITY = 82
 
 
@@ -25,15 +25,16 @@ class Sheets:
     Attributes
     ----------
     height, width
-        Of a thumbnail.
+        The size of a thumbnail.
     cell_height, cell_width
-        Of its place on a sheet: a margin repeats its edge, so that scaling shows no neighbour.
+        The size of its cell on a sheet. The margin repeats the edge of the thumbnail, so that
+        scaling does not show its neighbours.
     columns, rows
-        Of a full sheet; the last sheet may have fewer rows.
+        The cells of a full sheet; the last sheet may have fewer rows.
     kind
         ``"png"`` or ``"jpeg"``.
     places
-        (n,) int32: the place of each sample's thumbnail, counted through all sheets.
+        (n,) int32: the cell of each thumbnail, counted through all sheets.
     content
         The encoded sheets.
     """
@@ -50,19 +51,20 @@ class Sheets:
 
     @property
     def inline(self) -> bool:
-        """Whether the sheets belong into the page itself."""
+        """Whether the sheets are stored in the page itself."""
         return len(self.places) <= INLINE_MOST
 
 
 def make_sheets(images: NDArray, order: NDArray[np.integer] | None = None) -> Sheets:
-    """Put a thumbnail of every image on sheets, in the given order.
+    """Arrange a thumbnail of every image on sheets.
 
     Parameters
     ----------
     images
         (n, h, w) or (n, h, w, c), uint8 or float.
     order
-        The samples in the order of the sheets: what is looked at together should lie together.
+        The order of the samples on the sheets; similar ones should follow each other, so that a
+        cluster needs few sheets.
 
     Examples
     --------
@@ -92,10 +94,10 @@ def make_sheets(images: NDArray, order: NDArray[np.integer] | None = None) -> Sh
 
 
 def brightness(images: NDArray) -> tuple[float, float]:
-    """Give the values that become black and white.
+    """Return the values that are shown as black and white.
 
-    0 and 255 for bytes and for floats that look like bytes, 0 and 1 for floats between them, the
-    least and the largest value otherwise.
+    They are 0 and 255 for bytes and for floats that look like bytes, 0 and 1 for floats between
+    them, and otherwise the minimum and the maximum.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def brightness(images: NDArray) -> tuple[float, float]:
     if least >= 0 and largest <= 1:
         return 0.0, 1.0
     if least >= 0 and largest <= 255:
-        # Such as digits with 16 levels of grey: bytes only where most of the range is used.
+        # A small maximum, as in digits with 16 levels of grey, is white.
         return 0.0, 255.0 if largest > 127 else largest
     return least, largest
 
@@ -116,7 +118,7 @@ def brightness(images: NDArray) -> tuple[float, float]:
 def thumbnail(
     image: NDArray, scale: tuple[float, float], size: tuple[int, int]
 ) -> NDArray[np.uint8]:
-    """Give one image as bytes, (h, w) grey or (h, w, 3), at the size of a thumbnail.
+    """Return one image as uint8, (h, w) grey or (h, w, 3), scaled to a size.
 
     Examples
     --------
@@ -143,7 +145,7 @@ def _three_or_one(image: NDArray) -> NDArray:
 
 
 def _thumbnail_size(images: NDArray, n: int) -> tuple[int, int]:
-    """Shrink to the side that a page can afford; small images are never enlarged."""
+    """Return the size of thumbnails; small images are never enlarged."""
     height, width = images.shape[1:3]
     side = LARGE_SIDE if n <= INLINE_MOST else SMALL_SIDE
     share = min(1.0, side / max(height, width))
@@ -175,7 +177,7 @@ def _sheet(
 
 
 def encode(pixels: NDArray[np.uint8], kind: str) -> bytes:
-    """Write pixels as PNG or JPEG.
+    """Encode pixels as PNG or JPEG.
 
     Examples
     --------

@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.joint.clustering import view
+from jule.files import write_atomic
+from jule.joint import Period
+from jule.report.inputs import read_run_images
 from jule.report.layout import coordinates, umap_map
 from jule.report.pictures import brightness, thumbnail
-from jule.report.source import cluster_names, images_of
 from jule.report.summary import groups, stages
-from jule.runs import SNAPSHOTS, Finished, Run, read_results
-from jule.snapshots import load_snapshots
+from jule.runs.folder import SNAPSHOTS, RunFolder
+from jule.runs.results import RunResults, read_results
+from jule.runs.snapshots import Snapshot, load_snapshots
 
-GOLDEN = 0.6180339887  # steps of the hue: far apart for a few, still different for hundreds
-IN_A_ROW = 10
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KINDS = ("pca3d", "map", "gallery", "history")
+GOLDEN = 0.6180339887  # step of the hue: far apart for a few, still different for hundreds
+IMAGES_PER_ROW = 10
 MOST_ROWS = 40
 
 
-def plot_run(run: Run, kind: str, out: Path, *, source: str | Path | None = None) -> None:
-    """Draw one of the figures and write it; the ending of `out` says as what.
+def plot_run(run: RunFolder, kind: str, out: Path, *, source: str | Path | None = None) -> None:
+    """Draw a figure of a run and write it.
 
-    Examples
-    --------
-    >>> plot_run(Run(Path("faces")), "pca3d", Path("faces.png"))  # doctest: +SKIP
+    Parameters
+    ----------
+    run
+        A finished run.
+    kind
+        ``"pca3d"``, ``"map"``, ``"gallery"`` or ``"history"``.
+    out
+        The file; its suffix is the format, such as .png, .pdf or .svg.
+    source
+        Where the images are, if they were moved since the run.
     """
     if kind not in KINDS:
-        raise ValueError(f"no figure is called {kind!r}; there are {', '.join(KINDS)}")
+        raise ValueError(f"no figure is called {kind!r}: choose one of {', '.join(KINDS)}")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('figures need matplotlib: pip install "jule[plot]"') from error
-    finished = read_results(run, device="cpu")
-    images = images_of(run, source)[0] if kind == "gallery" else None
     figure = Figure(figsize=(8, 6), layout="constrained")
-    KINDS[kind](figure, run, finished, images)
-    figure.savefig(out, dpi=200)
+    results = read_results(run)
+    if kind == "pca3d":
+        _draw_stages(figure, results, stages(load_snapshots(run.path(SNAPSHOTS))))
+    elif kind == "map":
+        _draw_map(figure, results)
+    elif kind == "gallery":
+        images, problem = read_run_images(run, source)
+        if images is None or images.ndim < 3:
+            why = f" ({problem})" if problem else ""
+            raise ValueError(f"a gallery needs the images of the run{why}: use --source")
+        _draw_gallery(figure, results, images)
+    else:
+        _draw_history(figure, results.history)
+    content = io.BytesIO()
+    figure.savefig(content, dpi=200, format=out.suffix.lstrip(".").lower() or "png")
+    write_atomic(out, content.getvalue())
 
 
 def _colours(labels: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -52,16 +78,16 @@ def _colours(labels: NDArray[np.integer]) -> NDArray[np.float64]:
     return found
 
 
-def _pca3d(figure: Any, run: Run, finished: Finished, images: NDArray | None) -> None:
-    """Draw the stages side by side; without snapshots, the end alone."""
+def _draw_stages(figure: Figure, results: RunResults, snapshots: Sequence[Snapshot]) -> None:
+    """Draw the stages side by side; without snapshots, only the final representation."""
     shots = [
         (f"{shot.n_clusters:,} clusters, {_when(shot.period)}", shot.positions, shot.labels)
-        for shot in stages(load_snapshots(run.path(SNAPSHOTS)))
+        for shot in snapshots
     ]
     if not shots:
-        labels = finished.result.labels
-        positions = coordinates(finished.result.embedding)[:, :3].astype(np.float32)
-        shots = [(f"{len(np.unique(labels)):,} clusters", positions, labels)]
+        positions = coordinates(results.result.embedding)[:, :3].astype(np.float32)
+        labels = results.result.labels
+        shots = [(f"{results.result.n_clusters:,} clusters", positions, labels)]
     figure.set_size_inches(4.5 * len(shots), 4.5)
     for place, (title, positions, labels) in enumerate(shots):
         axes = figure.add_subplot(1, len(shots), place + 1, projection="3d")
@@ -74,33 +100,30 @@ def _when(period: int) -> str:
     return "before training" if period == 0 else f"after period {period}"
 
 
-def _map(figure: Any, run: Run, finished: Finished, images: NDArray | None) -> None:
-    result = finished.result
-    neighbors = view(result.embedding, finished.config).neighbors
-    better = umap_map(result.embedding, neighbors, finished.config.seed)
-    places = coordinates(result.embedding)[:, :2] if better is None else better
-    names = cluster_names(run)
+def _draw_map(figure: Figure, results: RunResults) -> None:
+    result = results.result
+    places = umap_map(result.embedding, result.neighbors, results.config.seed)
+    if places is None:
+        places = coordinates(result.embedding)[:, :2]
     axes = figure.add_subplot()
-    axes.scatter(*places.T, c=_colours(result.labels), s=3, linewidths=0, rasterized=True)
-    for cluster in np.unique(result.labels).tolist():
+    colours = _colours(result.labels)
+    axes.scatter(places[:, 0], places[:, 1], c=colours, s=3, linewidths=0, rasterized=True)
+    for cluster in range(result.n_clusters):
         x, y = np.median(places[result.labels == cluster], axis=0)
         text = axes.text(x, y, "", ha="center", va="center", weight="bold", parse_math=False)
-        text.set_text(names.get(cluster, str(cluster)))
+        text.set_text(results.cluster_names.get(cluster, str(cluster)))
         text.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1})
     axes.set_aspect("equal")
     axes.axis("off")
 
 
-def _gallery(figure: Any, run: Run, finished: Finished, images: NDArray | None) -> None:
-    """Draw a row a cluster, its most typical images first."""
-    if images is None or images.ndim < 3:
-        raise ValueError("a gallery needs the run's images: say where they are with --source")
-    found = groups(finished, view(finished.result.embedding, finished.config).graph, {})
-    rows = sorted(found, key=lambda group: -group["size"])[:MOST_ROWS]
+def _draw_gallery(figure: Figure, results: RunResults, images: NDArray) -> None:
+    """Draw one row per cluster, its most typical images first."""
+    rows = sorted(groups(results), key=lambda group: -group["size"])[:MOST_ROWS]
     scale = brightness(images)
     height, width = images.shape[1:3]
-    figure.set_size_inches(IN_A_ROW * 0.7, len(rows) * 0.7 * height / width)
-    axes = figure.subplots(len(rows), IN_A_ROW, squeeze=False)
+    figure.set_size_inches(IMAGES_PER_ROW * 0.7, len(rows) * 0.7 * height / width)
+    axes = figure.subplots(len(rows), IMAGES_PER_ROW, squeeze=False)
     for row, group in zip(axes, rows, strict=True):
         for place in row:
             place.axis("off")
@@ -108,8 +131,7 @@ def _gallery(figure: Any, run: Run, finished: Finished, images: NDArray | None) 
             place.imshow(thumbnail(images[image], scale, (height, width)), cmap="gray", vmin=0)
 
 
-def _history(figure: Any, run: Run, finished: Finished, images: NDArray | None) -> None:
-    history = finished.history
+def _draw_history(figure: Figure, history: Sequence[Period]) -> None:
     periods = np.arange(1, len(history) + 1)
     left, middle, right = figure.subplots(1, 3)
     figure.set_size_inches(11, 3.2)
@@ -130,11 +152,3 @@ def _history(figure: Any, run: Run, finished: Finished, images: NDArray | None) 
     for axes in (left, middle, right):
         axes.set_xlabel("period")
         axes.spines[["top", "right"]].set_visible(False)
-
-
-KINDS: dict[str, Callable[[Any, Run, Finished, NDArray | None], None]] = {
-    "pca3d": _pca3d,
-    "map": _map,
-    "gallery": _gallery,
-    "history": _history,
-}

@@ -7,56 +7,46 @@ import json
 import math
 import shutil
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 from numpy.typing import NDArray
 
-from jule.joint.clustering import view
-from jule.joint.state import write_whole
-from jule.report.arrays import leaf_order, page_arrays
+from jule.files import write_atomic
+from jule.forward.tree import leaf_intervals
+from jule.progress import Progress
+from jule.report.arrays import page_arrays
+from jule.report.inputs import originals_url, read_run_images
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
-from jule.report.source import (
-    AUTO,
-    cluster_names,
-    duplicate_files,
-    identical_images,
-    images_of,
-    skipped_files,
-)
 from jule.report.summary import summarize
-from jule.runs import SNAPSHOTS, Finished, Run, read_results
-from jule.snapshots import Snapshot, load_snapshots
+from jule.runs.folder import PAGE, SKIPPED, SNAPSHOTS, SUMMARY, RunFolder
+from jule.runs.results import RunResults, read_results
+from jule.runs.snapshots import Snapshot, load_snapshots
+from jule.runs.tables import read_skipped
 
-PAGE, SUMMARY = "report.html", "report.json"
-NOTEBOOK_MOST = 20_000_000  # bytes of pictures that a notebook's cell may hold
-Progress = Callable[[str, float], None]
+NOTEBOOK_MOST = 20_000_000  # bytes of thumbnails that the cell of a notebook may hold
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The page of a run: groups, how sure they are, what lies between, and other numbers of them.
+    """The page of a run, and its summary.
 
     Attributes
     ----------
     summary
-        What was found, as a plain dict; see `jule.report.summarize`.
+        The results as a plain dict; see `jule.report.summarize`.
     arrays
-        What the page works with in the browser.
+        The arrays that the page works with in the browser.
     names
-        One text a sample.
+        One name per sample.
     sheets
-        Its pictures; None for vectors, or where the images are gone.
-
-    Examples
-    --------
-    >>> report = Report.of_run(Run(Path("faces")))  # doctest: +SKIP
-    >>> report.write_html("faces.html")  # doctest: +SKIP
+        Thumbnails; None for vectors, and where the images cannot be read.
     """
 
     summary: dict[str, Any]
@@ -67,38 +57,39 @@ class Report:
     @classmethod
     def of_run(
         cls,
-        run: Run,
-        *,
+        run: RunFolder,
         images: NDArray | None = None,
+        *,
         source: str | Path | None = None,
-        body: Any = None,
+        results: RunResults | None = None,
         umap: bool = True,
         progress: Progress | None = None,
     ) -> Report:
-        """Read a finished run and its images; `source` is where they are now, if they were moved.
+        """Make the report of a finished run.
 
-        `images` are the run's own, where they are already in memory.
-        `body` is the user's own network, if the run was made with one; `umap` adds a better map
-        where umap-learn is installed, which takes longer.
-
-        Examples
-        --------
-        >>> Report.of_run(Run(Path("faces"))).summary["clusters"]  # doctest: +SKIP
+        Parameters
+        ----------
+        run
+            The run folder.
+        images
+            The images of the run, if they are in memory; otherwise they are read again.
+        source
+            Where the images are, if they were moved since the run.
+        results
+            The results of the run, if they are in memory; otherwise they are read.
+        umap
+            Whether to add a UMAP map where umap-learn is installed, which takes longer.
+        progress
+            Called with the stage and the share of it that is done.
         """
-        finished = read_results(run, body, device="cpu")
-        numbers = json.loads(run.path("result.json").read_text(encoding="utf-8"))
-        images, problem = images_of(run, source) if images is None else (images, "")
+        results = results or read_results(run)
+        images, problem = read_run_images(run, source) if images is None else (images, "")
         return cls.of_results(
-            finished,
+            results,
             images,
-            scores=numbers.get("scores"),
-            seconds=numbers.get("seconds"),
-            cluster_names=cluster_names(run),
-            skipped=skipped_files(run),
-            duplicates=duplicate_files(run),
+            source=source or run.about()["source"] or run.folder,
+            skipped=read_skipped(run.path(SKIPPED)),
             snapshots=load_snapshots(run.path(SNAPSHOTS)),
-            edited=run.path(AUTO).exists(),
-            title=Path(source or run.about()["source"] or run.folder).name,
             no_pictures=problem,
             umap=umap,
             progress=progress,
@@ -107,54 +98,66 @@ class Report:
     @classmethod
     def of_results(
         cls,
-        finished: Finished,
+        results: RunResults,
         images: NDArray | None = None,
         *,
-        duplicates: Sequence[Sequence[str]] | None = None,
+        source: str | Path = "",
+        skipped: Sequence[tuple[str, str]] = (),
         snapshots: Sequence[Snapshot] = (),
+        no_pictures: str = "",
         umap: bool = True,
         progress: Progress | None = None,
-        **about: Any,
     ) -> Report:
-        """Make a report of results in memory; `about` is passed on to `summarize`.
+        """Make the report of results in memory.
 
-        Where nobody looked for exact copies, images that are equal in every pixel count as such.
-
-        Examples
-        --------
-        >>> Report.of_results(finished, images)  # doctest: +SKIP
+        Parameters
+        ----------
+        results
+            The results of a run.
+        images
+            (n, h, w) or (n, h, w, c) its images; vectors and None have no pictures.
+        source
+            Where the images came from: the title of the page, and the folder of the originals.
+        skipped
+            (path, reason) of every file that could not be used.
+        snapshots
+            The positions of the samples after each period.
+        no_pictures
+            Why there are no images.
+        umap
+            Whether to add a UMAP map where umap-learn is installed, which takes longer.
+        progress
+            Called with the stage and the share of it that is done.
         """
-        tell = progress or (lambda stage, share: None)
-        seen = view(finished.result.embedding, finished.config, progress)
+        tell = progress or (lambda *_: None)
         tell("summary", 0.0)
-        if duplicates is None:
-            same = identical_images(images)
-            duplicates = [[finished.names[i] for i in group] for group in same]
         summary = summarize(
-            finished,
+            results,
             images,
-            seen=seen,
-            duplicates=duplicates,
+            skipped=skipped,
             snapshots=snapshots,
-            **about,
+            title=Path(source).name,
+            no_pictures=no_pictures,
+            originals=originals_url(source, results.names),
         )
         tell("positions", 0.0)
-        arrays = page_arrays(finished, seen, snapshots, umap=umap)
+        arrays = page_arrays(results, snapshots, umap=umap)
         tell("pictures", 0.0)
         sheets = None
         if images is not None and images.ndim > 2:
-            sheets = make_sheets(images, leaf_order(finished.result.tree))
+            starts, _ = leaf_intervals(results.result.tree)
+            sheets = make_sheets(images, np.argsort(starts[: len(images)]))
         tell("pictures", 1.0)
-        return cls(summary, arrays, finished.names, sheets)
+        return cls(summary, arrays, results.names, sheets)
 
     @cached_property
     def html(self) -> str:
-        """The page with all its pictures inside."""
+        """The page with all its thumbnails inside."""
         return self._page([] if self.sheets is None else data_urls(self.sheets))
 
     @property
     def json(self) -> str:
-        """The summary as text."""
+        """The summary as JSON."""
         return json.dumps(_finite(self.summary), indent=2) + "\n"
 
     def _page(self, urls: Sequence[str]) -> str:
@@ -163,50 +166,37 @@ class Report:
         return render(_finite(self.summary), self.arrays, names, self.sheets, urls)
 
     def write_html(self, path: str | Path) -> Path:
-        """Write the page; many pictures go into a folder beside it.
-
-        Examples
-        --------
-        >>> report.write_html("faces.html")  # doctest: +SKIP
-        """
+        """Write the page; more than 2,000 thumbnails go into a folder beside it."""
         path = Path(path)
         folder = path.with_name(path.stem + "_pictures")
-        text = self.html if self.sheets is None or self.sheets.inline else self._beside(folder)
-        # A name that is not text in UTF-8 is shown with its bytes spelled out.
-        write_whole(path, text.encode("utf-8", "backslashreplace"))
-        if self.sheets is None or self.sheets.inline:
+        beside = self.sheets is not None and not self.sheets.inline
+        names = self._write_sheets(folder) if beside else []
+        urls = [f"{quote(folder.name, errors='surrogateescape')}/{name}" for name in names]
+        text = self._page(urls) if beside else self.html
+        # Bytes in a name that are not UTF-8 are shown as escapes.
+        write_atomic(path, text.encode("utf-8", "backslashreplace"))
+        if not beside:
             shutil.rmtree(folder, ignore_errors=True)  # of an earlier, larger report
         return path
 
-    def _beside(self, folder: Path) -> str:
+    def _write_sheets(self, folder: Path) -> list[str]:
         assert self.sheets is not None
         folder.mkdir(exist_ok=True)
         names = [f"{number:04d}.{self.sheets.kind}" for number in range(len(self.sheets.content))]
-        for old in folder.glob("[0-9][0-9][0-9][0-9].*"):
-            old.unlink()
         for name, content in zip(names, self.sheets.content, strict=True):
-            (folder / name).write_bytes(content)
-        return self._page(
-            [f"{quote(folder.name, errors='surrogateescape')}/{name}" for name in names]
-        )
+            write_atomic(folder / name, content)
+        for old in folder.glob("[0-9][0-9][0-9][0-9].*"):
+            if old.name not in names:
+                old.unlink()
+        return names
 
-    def write(self, run: Run) -> Path:
-        """Write report.html and report.json into a run folder.
-
-        Examples
-        --------
-        >>> report.write(Run(Path("faces")))  # doctest: +SKIP
-        """
-        write_whole(run.path(SUMMARY), self.json.encode())
+    def write(self, run: RunFolder) -> Path:
+        """Write report.html and report.json into a run folder."""
+        write_atomic(run.path(SUMMARY), self.json.encode())
         return self.write_html(run.path(PAGE))
 
     def open(self, path: str | Path = PAGE) -> Path:
-        """Write the page and show it in the browser.
-
-        Examples
-        --------
-        >>> report.open("faces.html")  # doctest: +SKIP
-        """
+        """Write the page and open it in the browser."""
         written = self.write_html(path)
         webbrowser.open(written.resolve().as_uri())
         return written
@@ -221,7 +211,7 @@ class Report:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not know by None."""
+    """Replace numbers that JSON does not have by None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):

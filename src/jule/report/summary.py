@@ -1,207 +1,185 @@
-"""What a run found, as a plain dict: the page and report.json are made from it."""
+"""A summary of a run as a plain dict, from which the page and report.json are made."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.evaluation import accuracy, nmi
-from jule.forward import Digraph
-from jule.forward.assign import label_confidence
+from jule.evaluation import accuracy
+from jule.forward.assign import centre_distances
+from jule.forward.init import cluster_means
 from jule.joint import choose_n_clusters
-from jule.joint.clustering import View, view
-from jule.report.source import labels_id, run_id
-from jule.runs import Finished
-from jule.snapshots import Snapshot
+from jule.runs.edits import labels_id
+from jule.runs.results import RunResults
+from jule.runs.snapshots import Snapshot
 
-FORMAT = "jule-report-1"
+FORMAT = "jule-report-2"
 TYPICAL, DOUBTFUL, NEAREST = 12, 6, 3
 MOST_DOUBTS = 200
 MOST_SUGGESTIONS = 5
 
 
 def summarize(
-    finished: Finished,
+    results: RunResults,
     images: NDArray | None = None,
     *,
-    seen: View | None = None,
-    labels: NDArray | None = None,
-    scores: Mapping[str, Mapping[str, float]] | None = None,
-    cluster_names: Mapping[int, str] | None = None,
     skipped: Sequence[tuple[str, str]] = (),
-    duplicates: Sequence[Sequence[str]] = (),
-    seconds: float | None = None,
     snapshots: Sequence[Snapshot] = (),
-    edited: bool = False,
     title: str = "",
     no_pictures: str = "",
+    originals: str | None = None,
 ) -> dict[str, Any]:
-    """Say what a run found: a dict of numbers, texts and lists that JSON can hold.
+    """Summarize a run: a dict of numbers, texts and lists that JSON can hold.
 
     Parameters
     ----------
-    finished
-        The run.
+    results
+        The results of the run.
     images
-        Its images (n, h, w[, c]); vectors and None have no pictures.
-    seen
-        The graph of the embedding, where it is already known.
-    labels
-        True classes, to score by; `scores` are those already known.
-    cluster_names
-        Names that somebody gave to clusters.
+        (n, h, w) or (n, h, w, c) its images; vectors and None have no pictures.
     skipped
-        (path, reason) of the files that were left out.
-    duplicates
-        Groups of paths that are exact copies.
-    seconds
-        How long the run took; left out: the sum of its periods.
+        (path, reason) of every file that could not be used.
     snapshots
-        How the samples lay after each period.
-    edited
-        Whether somebody changed the labels since the run.
-    title, no_pictures
-        What was clustered, and why there are no pictures, if so.
-
-    Examples
-    --------
-    >>> summarize(finished)["clusters"]  # doctest: +SKIP
-    10
+        The positions of the samples after each period.
+    title
+        What was clustered.
+    no_pictures
+        Why there are no pictures.
+    originals
+        The URL of the folder that the names of the samples are relative to.
     """
-    result = finished.result
-    seen = seen or view(result.embedding, finished.config)
-    if seconds is None:
-        seconds = sum(sum(period.seconds.values()) for period in finished.history)
-    found = {"labels": result.labels, "sf": result.labels_sf, "rc": result.labels_rc}
-    if labels is not None:
-        scores = {
-            name: {"nmi": nmi(labels, which), "ac": accuracy(labels, which)}
-            for name, which in found.items()
-        }
+    result = results.result
     has_pictures = images is not None and images.ndim > 2
+    doubtful, n_doubts = doubts(results)
     return {
         "format": FORMAT,
-        "run": run_id(finished),
+        "run": results.id,
         "labels": labels_id(result.labels),
         "title": title,
         "images": len(result.labels),
-        "image_shape": list(images.shape[1:]) if images is not None else None,
+        "image_shape": None if images is None else list(images.shape[1:]),
         "pictures": has_pictures,
-        "no_pictures": "" if has_pictures else no_pictures or "these are vectors, not pictures",
-        "clusters": len(np.unique(result.labels)),
-        "clusters_sf": len(np.unique(result.labels_sf)),
-        "clusters_rc": len(np.unique(result.labels_rc)),
+        "no_pictures": "" if has_pictures else no_pictures or "these are vectors, not images",
+        "originals": originals,
+        "clusters": result.n_clusters,
+        "clusters_sf": int(result.labels_sf.max()) + 1,
+        "clusters_rc": int(result.labels_rc.max()) + 1,
         "chosen": result.chosen,
-        "edited": edited,
-        "agreement": _agreement(result.labels_sf, result.labels_rc),
+        "edited": results.edited,
+        "agreement": float(accuracy(result.labels_sf, result.labels_rc)),
         "sureness": float(result.confidence.mean()),
-        "scores": {name: dict(score) for name, score in scores.items()} if scores else None,
-        "seconds": float(seconds),
-        "suggestions": suggestions(finished, seen.graph),
-        "groups": groups(finished, seen.graph, cluster_names or {}),
-        "doubts": doubts(finished, seen.graph),
+        "scores": results.scores and {name: dict(score) for name, score in results.scores.items()},
+        "seconds": float(results.seconds),
+        "suggestions": suggestions(results),
+        "groups": groups(results),
+        "doubts": doubtful,
+        "n_doubts": n_doubts,
         "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
-        "duplicates": [list(group) for group in duplicates],
-        "history": [asdict(period) for period in finished.history],
+        "duplicates": duplicates(results),
+        "history": [asdict(period) for period in results.history],
         "stages": [
             {"period": shot.period, "clusters": shot.n_clusters} for shot in stages(snapshots)
         ],
-        "settings": finished.config.to_json(),
+        "settings": results.config.to_json(),
     }
 
 
-def _agreement(one: NDArray, other: NDArray) -> float:
-    """Give the share of samples on which SF and RC agree, clusters matched one to one."""
-    return float(accuracy(one, other))
-
-
-def suggestions(finished: Finished, graph: Digraph) -> list[dict[str, float]]:
-    """Give the numbers of clusters that the tree suggests, best first, with their scores.
-
-    Examples
-    --------
-    >>> suggestions(finished, graph)[0]  # doctest: +SKIP
-    {'k': 10, 'score': 0.7}
-    """
-    tree = finished.result.tree
-    choice = finished.result.choice
+def suggestions(results: RunResults) -> list[dict[str, float]]:
+    """Return the numbers of clusters that the tree suggests, best first, with their scores."""
+    tree, choice = results.result.tree, results.result.choice
     if choice is None:
         if tree.n_samples < 4 or tree.n_clusters > 1:
             return []
-        choice = choose_n_clusters(tree, graph)
+        choice = choose_n_clusters(tree, results.result.graph)
     likely = [(k, score) for k, score in choice.candidates if score > 0]
     return [{"k": k, "score": float(score)} for k, score in likely[:MOST_SUGGESTIONS]]
 
 
-def groups(finished: Finished, graph: Digraph, names: Mapping[int, str]) -> list[dict[str, Any]]:
+def groups(results: RunResults) -> list[dict[str, Any]]:
     """Describe every cluster: size, sureness, typical and doubtful samples, nearest clusters.
 
-    Examples
-    --------
-    >>> groups(finished, graph, {})[0]["size"]  # doctest: +SKIP
-    178
+    Typical samples are nearest to the centre of their cluster; doubtful ones have the least
+    confidence. Samples that were moved by hand are never doubtful.
     """
-    result = finished.result
-    clusters = np.unique(result.labels)
-    centres = np.stack([result.embedding[result.labels == c].mean(axis=0) for c in clusters])
-    apart = ((centres[:, None] - centres[None]) ** 2).sum(axis=2)
+    result = results.result
+    centres = cluster_means(result.embedding, result.labels).astype(np.float64)
+    norms = (centres**2).sum(axis=1)
+    apart = norms[:, None] + norms - 2.0 * centres @ centres.T
+    distances = centre_distances(result.embedding, result.labels)
     described = []
-    for place, cluster in enumerate(clusters.tolist()):
+    for cluster in range(result.n_clusters):
         members = np.flatnonzero(result.labels == cluster)
-        distance = ((result.embedding[members] - centres[place]) ** 2).sum(axis=1)
-        typical = members[np.argsort(distance, kind="stable")][:TYPICAL]
-        unsure = members[np.lexsort((-distance, result.confidence[members]))]
-        near = [int(clusters[i]) for i in np.argsort(apart[place], kind="stable") if i != place]
+        typical = members[np.argsort(distances[members], kind="stable")][:TYPICAL]
+        others = np.setdiff1d(members[~results.by_hand[members]], typical)
+        unsure = others[np.lexsort((-distances[others], result.confidence[others]))]
+        near = np.argsort(apart[cluster], kind="stable")
         described.append(
             {
                 "cluster": cluster,
-                "name": names.get(cluster, ""),
+                "name": results.cluster_names.get(cluster, ""),
                 "size": len(members),
                 "sureness": float(result.confidence[members].mean()),
                 "typical": typical.tolist(),
-                "doubtful": [i for i in unsure.tolist() if i not in set(typical)][:DOUBTFUL],
-                "nearest": near[:NEAREST],
+                "doubtful": unsure[:DOUBTFUL].tolist(),
+                "nearest": near[near != cluster][:NEAREST].tolist(),
             }
         )
     return described
 
 
-def doubts(finished: Finished, graph: Digraph) -> list[dict[str, Any]]:
-    """Name the samples whose neighbours are mostly in another cluster, the worst first.
+def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
+    """List the samples with more affinity to another cluster than to their own, worst first.
 
-    Examples
-    --------
-    >>> doubts(finished, graph)[0]["looks_like"]  # doctest: +SKIP
-    3
+    Samples that were moved by hand are never listed.
+
+    Returns
+    -------
+    doubts
+        At most 200 of them.
+    count
+        The number of all of them.
     """
-    result = finished.result
-    order = np.argsort(result.confidence, kind="stable")[:MOST_DOUBTS]
-    found = []
-    for sample in order[result.confidence[order] < 0.5].tolist():
-        around = np.bincount(
-            result.labels[graph.indices[sample]], graph.weights[sample], result.labels.max() + 1
-        )
-        around[result.labels[sample]] = -1.0
-        found.append(
-            {
-                "image": sample,
-                "path": finished.names[sample],
-                "cluster": int(result.labels[sample]),
-                "looks_like": int(around.argmax()),
-                "confidence": float(result.confidence[sample]),
-            }
-        )
-    return found
+    result, graph = results.result, results.result.graph
+    found: list[dict[str, Any]] = []
+    # Another cluster can only have more affinity than the own one if that has less than half.
+    unsure = np.flatnonzero((result.confidence < 0.5) & ~results.by_hand)
+    for sample in unsure[np.argsort(result.confidence[unsure], kind="stable")].tolist():
+        own = int(result.labels[sample])
+        weights = graph.weights[sample]
+        if not weights.any():
+            weights = np.ones_like(weights)
+        affinities = np.bincount(result.labels[graph.indices[sample]], weights, result.n_clusters)
+        other = int(affinities.argmax())
+        if affinities[other] > affinities[own]:
+            found.append(
+                {
+                    "image": sample,
+                    "path": results.names[sample],
+                    "cluster": own,
+                    "looks_like": other,
+                    "confidence": float(result.confidence[sample]),
+                }
+            )
+    return found[:MOST_DOUBTS], len(found)
+
+
+def duplicates(results: RunResults) -> list[list[str]]:
+    """Return the names of exact copies in groups, the original first."""
+    copied = np.flatnonzero(results.first_copies != np.arange(len(results.first_copies)))
+    found: dict[int, list[str]] = {}
+    for copy, original in zip(copied.tolist(), results.first_copies[copied].tolist(), strict=True):
+        found.setdefault(original, [results.names[original]]).append(results.names[copy])
+    return list(found.values())
 
 
 def stages(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
-    """Choose the first, a middle and the final snapshot, as in the paper's Fig. 1.
+    """Choose the first, a middle and the final snapshot, as in Fig. 1 of the paper.
 
-    The middle one has a number of clusters as far from the first as from the last, by ratio.
+    The middle one has the number of clusters nearest to the geometric mean of the other two.
 
     Examples
     --------
@@ -214,13 +192,3 @@ def stages(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     middle = np.sqrt(float(first.n_clusters) * last.n_clusters)
     far = [abs(np.log(shot.n_clusters / middle)) for shot in between]
     return [first, between[int(np.argmin(far))], last]
-
-
-def confidence_of(finished: Finished, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Say how sure other labels of a run's samples are.
-
-    Examples
-    --------
-    >>> confidence_of(finished, tree.cut(7))  # doctest: +SKIP
-    """
-    return label_confidence(view(finished.result.embedding, finished.config).graph, labels)

@@ -1,4 +1,4 @@
-// Groups, loss, time and, where labels were given, quality: by period.
+// Clusters, loss, time and, where classes were given, quality per period.
 
 const CHART = { width: 300, height: 150, left: 38, right: 10, top: 12, bottom: 24 };
 const STAGES_OF_TIME = ["train", "embed", "neighbours", "merge"];
@@ -25,7 +25,7 @@ function xOf(period, count) {
   return left + ((period + 0.5) * (width - left - right)) / count;
 }
 
-// From values to heights, by difference or by ratio.
+// Returns a function from values to heights, linear or logarithmic.
 function heightOf(least, largest, byRatio) {
   const { height, top, bottom } = CHART;
   const turn = byRatio ? Math.log : (value) => value;
@@ -55,7 +55,7 @@ function lines(title, series, { byRatio = false, format = String, upTo = 0 } = {
   return figure(title, svg, series.length > 1 ? series.map(({ name }) => name) : []);
 }
 
-// A round begins anew: no line leads into it.
+// Rounds are independent, so no line connects them.
 function byRound(points) {
   const rounds = new Map();
   points.forEach((point, i) => {
@@ -107,7 +107,7 @@ function startCharts() {
     lines("loss", [{ name: "first tenth", values: of("loss_first") },
       { name: "last tenth", values: of("loss_last") }], { format: short }),
     timeBars(history),
-    lines("quality by the given labels", [{ name: "NMI", values: of("nmi") },
+    lines("agreement with the given classes", [{ name: "NMI", values: of("nmi") },
       { name: "AC", values: of("ac") }], { format: (value) => value.toFixed(1), upTo: 1 }),
   ];
   byId("charts").replaceChildren(...all.filter(Boolean));

@@ -1,8 +1,10 @@
-// Labels of all images, and what follows from them: sizes, sureness, who is typical, who is near.
+// What follows from the labels of all images: sizes, how sure, what is typical, what is near.
 
-function describe(labels, confidence) {
-  let k = 0;
-  for (let i = 0; i < N; i++) if (labels[i] >= k) k = labels[i] + 1;
+const TYPICAL = 12;
+const DOUBTFUL = 6;
+const NEAREST = 3;
+
+function describe(labels, confidence, k) {
   const sizes = new Int32Array(k);
   const sureness = new Float64Array(k);
   for (let i = 0; i < N; i++) {
@@ -16,7 +18,7 @@ function describe(labels, confidence) {
   return view;
 }
 
-// The images of every group, side by side in one array, and where each group begins.
+// Keeps the images of every cluster side by side in one array.
 function membersOf({ k, labels, sizes }) {
   const starts = new Int32Array(k + 1);
   for (let group = 0; group < k; group++) starts[group + 1] = starts[group] + sizes[group];
@@ -38,7 +40,7 @@ function centresOf({ k, labels, sizes }) {
   return centres;
 }
 
-// The share of an image's neighbours that are in its own group.
+// The share of an image's neighbours that are in its own cluster.
 function neighborShare(labels) {
   const share = new Float32Array(N).fill(1);
   if (!NEAR) return share;
@@ -50,7 +52,7 @@ function neighborShare(labels) {
   return share;
 }
 
-// How far every image is from the centre of its group, squared.
+// The squared distance of every image from the centre of its cluster.
 function distances(view) {
   if (!view.far) {
     view.far = new Float32Array(N);
@@ -67,7 +69,7 @@ function distances(view) {
   return view.far;
 }
 
-// Nearest the centre first; least sure, then farthest from the centre, first.
+// Orders: nearest to the centre first; least sure first, then farthest from the centre.
 function byTypical(view) {
   const far = distances(view);
   return (a, b) => far[a] - far[b] || a - b;
@@ -79,7 +81,7 @@ function byDoubt(view) {
   return (a, b) => sure[a] - sure[b] || far[b] - far[a] || a - b;
 }
 
-// The first few in an order, without sorting all.
+// The first few in an order, without sorting all of them.
 function firstFew(images, count, compare) {
   const few = [];
   for (const image of images) {
@@ -92,15 +94,37 @@ function firstFew(images, count, compare) {
   return few;
 }
 
+// The lists of the run are shown where there are any, so that page and report.json agree.
 function typicalImages(view, group, count) {
+  const listed = view.lists(group)?.typical;
+  if (listed && count <= TYPICAL) return listed.slice(0, count);
   return firstFew(view.members(group), count, byTypical(view));
 }
 
-function doubtfulImages(view, group, count) {
-  return firstFew(view.members(group), count, byDoubt(view));
+// All images of a cluster, the most typical first.
+function allImages(view, group) {
+  const first = typicalImages(view, group, TYPICAL);
+  const rest = [...view.members(group)].filter((image) => !first.includes(image));
+  return [...first, ...rest.sort(byTypical(view))];
+}
+
+// The least sure images that are not among the typical ones, without what a person decided.
+function borderImages(view, group) {
+  const listed = view.lists(group)?.doubtful;
+  if (listed) return listed;
+  const typical = typicalImages(view, group, TYPICAL);
+  const open = view.members(group).filter((image) => !isDecided(image));
+  return firstFew(open, TYPICAL + DOUBTFUL, byDoubt(view))
+    .filter((image) => !typical.includes(image)).slice(0, DOUBTFUL);
+}
+
+function groupSureness(view, group) {
+  return view.lists(group)?.sureness ?? view.sureness[group];
 }
 
 function nearestGroups(view, group, count) {
+  const listed = view.lists(group)?.nearest;
+  if (listed && count <= NEAREST) return listed.filter((other) => view.sizes[other]);
   const far = [];
   for (let other = 0; other < view.k; other++) {
     if (other === group || !view.sizes[other]) continue;
@@ -114,7 +138,7 @@ function nearestGroups(view, group, count) {
   return far.sort((a, b) => a[0] - b[0]).slice(0, count).map(([, other]) => other);
 }
 
-// The other group that most neighbours of an image belong to, and their share; -1 if none does.
+// The other cluster with most neighbours of an image, and their share; -1 if there is none.
 function otherGroup(view, image) {
   const counts = new Map();
   for (let j = image * NEAR; j < (image + 1) * NEAR; j++) {

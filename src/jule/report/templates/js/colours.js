@@ -1,4 +1,4 @@
-// A colour for every group: far apart for a few, still different for hundreds.
+// A colour for every branch number: far apart for a few, still different for hundreds.
 
 const GOLDEN_ANGLE = 137.50776405;
 const DARK = matchMedia("(prefers-color-scheme: dark)");
@@ -11,7 +11,7 @@ function colourOf(index) {
 }
 
 function mixed(index) {
-  // Three levels of light in turn: neighbours in hue differ in light as well.
+  // Three levels of light in turn, so that similar hues differ in light as well.
   const level = [0, 0.1, -0.09][Math.floor(index / 9) % 3];
   const light = (DARK.matches ? 0.74 : 0.6) + level;
   const chroma = index < 9 ? 0.16 : 0.13;
@@ -19,7 +19,7 @@ function mixed(index) {
   return `rgb(${red} ${green} ${blue})`;
 }
 
-// Oklch to sRGB (Ottosson 2020): equal steps look equal, unlike in HSL.
+// Oklch to sRGB (Ottosson 2020), where equal steps look equal.
 function fromOklch(light, chroma, hue) {
   const a = chroma * Math.cos((hue * Math.PI) / 180);
   const b = chroma * Math.sin((hue * Math.PI) / 180);
@@ -37,33 +37,4 @@ function gamma(linear) {
   const value = Math.min(1, Math.max(0, linear));
   const curved = value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055;
   return Math.round(255 * curved);
-}
-
-// New groups take over the colour of the group they share most images with, the larger first;
-// what is left over takes the first free colours. So colours stay while the slider moves.
-function matchColours(now, before) {
-  if (!before) return Int32Array.from({ length: now.k }, (_, group) => group);
-  const shared = new Int32Array(now.k * before.k);
-  for (let i = 0; i < N; i++) shared[now.labels[i] * before.k + before.labels[i]]++;
-  const order = [...now.sizes.keys()].sort((a, b) => now.sizes[b] - now.sizes[a]);
-  const colours = new Int32Array(now.k).fill(-1);
-  const taken = new Set();
-  for (const group of order) {
-    let best = -1;
-    for (let old = 0; old < before.k; old++) {
-      const count = shared[group * before.k + old];
-      if (count && (best < 0 || count > shared[group * before.k + best])) best = old;
-    }
-    if (best < 0 || taken.has(before.colours[best])) continue;
-    colours[group] = before.colours[best];
-    taken.add(colours[group]);
-  }
-  let free = 0;
-  for (const group of order) {
-    if (colours[group] >= 0) continue;
-    while (taken.has(free)) free++;
-    colours[group] = free;
-    taken.add(free);
-  }
-  return colours;
 }

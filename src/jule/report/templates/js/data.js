@@ -1,4 +1,4 @@
-// What the page was made from: the summary, arrays as base64, names, where the pictures are.
+// The data of the page: the summary, arrays as base64, names, and where the pictures are.
 
 const RUN = JSON.parse(document.getElementById("run").textContent);
 const SUMMARY = RUN.summary;
@@ -12,6 +12,8 @@ const COORDS = typed("coords");
 const AXES = COORDS.length / N;
 const UMAP = typed("umap");
 const PLACES = typed("places");
+const COPIES = typed("copies"); // the image that each one is an exact copy of; null without copies
+const BY_HAND = typed("by_hand"); // 1 where a person chose the cluster; null where nobody did
 
 function typed(name) {
   const found = RUN.arrays[name];
@@ -20,7 +22,7 @@ function typed(name) {
   const text = atob(found.base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  found.base64 = ""; // not needed twice
+  found.base64 = ""; // frees the memory
   return new types[found.type](bytes.buffer);
 }
 
@@ -32,7 +34,7 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-// An element; texts become text and never markup, whatever they hold.
+// Make an element. Texts become text and never markup, whatever they contain.
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -60,7 +62,7 @@ function plural(count, one, many = one + "s") {
   return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 }
 
-// All is 100%, and nothing else is.
+// Only 1 is written as 100%: 0.9999 is 99.9%.
 function percent(share) {
   const digits = share > 0.995 && share < 1 ? 1 : 0;
   return `${Math.min(share < 1 ? 99.9 : 100, 100 * share).toFixed(digits)}%`;

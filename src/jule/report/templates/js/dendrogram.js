@@ -1,30 +1,25 @@
-// The last merges: groups on the right, each with a picture; the joints lead to the left.
+// What joins next: the clusters on the right, each with a picture; their merges lead to the left.
 
-const MOST_LEAVES = 30;
-const ROW = 46;
+const ROW = 48;
 const WIDE = 1000;
 
 function showDendrogram() {
-  const wanted = shown === RUN_VIEW ? view.k : shown;
-  const k = Math.min(MOST_LEAVES, Math.max(2, wanted), N);
-  const root = N > 1 && TREE.roots === 1 ? branchesAbove(TREE, k) : null;
-  if (!root || !root.node) {
-    byId("merges").hidden = true;
-    return;
-  }
-  byId("merges").hidden = false;
+  const tops = mergesAbove(TREE, view.nodes, view.sizes);
+  for (let group = view.nodes.length; group < view.k; group++) tops.push({ group }); // by hand
   const leaves = [];
   const joints = [];
-  gather(root, leaves, joints);
+  for (const top of tops) gather(top, leaves, joints);
+  byId("merges").hidden = !joints.length;
+  if (!joints.length) return;
   place(leaves, joints);
   byId("dendrogram").replaceChildren(
-    branches(joints, leaves.length),
+    branches(joints, tops, leaves.length),
     make("ol", { class: "leaves" }, ...leaves.map(leafRow)));
 }
 
-// Without recursion: a tree of merges may be a long comb.
-function gather(root, leaves, joints) {
-  const open = [root];
+// Without recursion: a tree of merges may be thousands of levels deep.
+function gather(top, leaves, joints) {
+  const open = [top];
   while (open.length) {
     const at = open.pop();
     if (!at.node) leaves.push(at);
@@ -41,47 +36,51 @@ function place(leaves, joints) {
   joints.forEach((joint, rank) => {
     joint.x = WIDE * (1 - (rank + 1) / (joints.length + 0.6));
     joint.y = (joint.left.y + joint.right.y) / 2;
-    joint.groups = joints.length - rank; // so many are left after it
   });
 }
 
-function branches(joints, count) {
-  const lines = [];
-  const marks = [];
-  for (const joint of joints) {
-    const { x, y, left, right } = joint;
-    lines.push(drawing("path", {
-      d: `M${left.x} ${left.y}H${x}V${right.y}H${right.x}`, "vector-effect": "non-scaling-stroke",
-    }));
-    marks.push(mark(joint, x, y));
-  }
-  const root = joints[joints.length - 1];
-  const stem = `M${root.x} ${root.y}H0`;
-  lines.push(drawing("path", { d: stem, "vector-effect": "non-scaling-stroke" }));
+function branches(joints, tops, count) {
+  const ways = joints.map(({ x, left, right }) =>
+    `M${left.x} ${left.y}H${x}V${right.y}H${right.x}`);
+  for (const { x, y } of tops) ways.push(`M${x} ${y}H${tops.length > 1 ? x - 15 : 0}`);
   const height = count * ROW;
   const svg = drawing("svg", {
     viewBox: `0 0 ${WIDE} ${height}`, height, preserveAspectRatio: "none", "aria-hidden": "true",
-  }, ...lines);
-  const frame = make("div", { class: "branches" }, svg, ...marks);
+  }, ...ways.map((d) => drawing("path", { d, "vector-effect": "non-scaling-stroke" })));
+  const frame = make("div", {
+    class: "branches", onclick: (event) => pressJoint(event, frame, joints),
+  }, svg, ...joints.map(jointButton));
   frame.style.height = `${height}px`;
   return frame;
 }
 
-function mark(joint, x, y) {
+function jointButton(joint) {
   const affinity = AFFINITIES[joint.node - N];
-  const text = `Stop here: ${plural(joint.groups, "cluster")}`;
+  const text = `Stop here: ${plural(joint.clusters, "cluster")}`;
   const button = make("button", {
-    type: "button", class: "joint", "aria-label": text,
+    type: "button", class: "joint", "aria-label": text, "data-clusters": joint.clusters,
     title: text + (affinity > 0 ? ` (affinity ${affinity.toPrecision(2)})` : ""),
-    onclick: () => showGroups(joint.groups),
   });
-  button.style.left = `${(100 * x) / WIDE}%`;
-  button.style.top = `${y}px`;
+  button.style.left = `${(100 * joint.x) / WIDE}%`;
+  button.style.top = `${joint.y}px`;
   return button;
 }
 
-function leafRow(leaf) {
-  const group = view.labels[leaf.leaf];
+// Buttons large enough for a finger overlap: the one whose middle is nearest is meant.
+function pressJoint(event, frame, joints) {
+  const button = event.target.closest(".joint");
+  if (!button) return;
+  if (event.detail === 0) { // by keyboard
+    showGroups(Number(button.dataset.clusters));
+    return;
+  }
+  const box = frame.getBoundingClientRect();
+  const far = ({ x, y }) => Math.hypot(
+    event.clientX - box.left - (x * box.width) / WIDE, event.clientY - box.top - y);
+  showGroups(joints.reduce((a, b) => (far(b) < far(a) ? b : a)).clusters);
+}
+
+function leafRow({ group }) {
   const [image] = typicalImages(view, group, 1);
   const row = make("li", {}, pictureButton(image), groupLink(group),
     make("span", { class: "hint", text: view.sizes[group].toLocaleString("en") }));

@@ -1,15 +1,16 @@
-// All images of a group; one image and what lies around it.
+// All images of a cluster; one image and its neighbours.
 
 const AT_ONCE = 300;
 
 function openGroup(group) {
   const dialog = byId("group-dialog");
-  const typical = [...view.members(group)].sort(byTypical(view));
+  const typical = allImages(view, group);
   const grid = make("div", { class: "pictures all" });
   const more = make("div", { class: "more" });
   const count = plural(typical.length, "image");
   const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),
-    `${count}, the most typical first · ${percent(view.sureness[group])} sure`);
+    `${count}, the most typical first · ${percent(groupSureness(view, group))} of their neighbours`
+      + " are in this cluster");
   const pick = make("button", {
     type: "button", text: "Select", "aria-pressed": "false",
     onclick: () => {
@@ -23,7 +24,7 @@ function openGroup(group) {
   openDialog(dialog);
 }
 
-// A large group is added part by part, as far as somebody scrolls.
+// A large cluster is added part by part while the dialog is scrolled.
 function fillInParts(grid, more, images) {
   let done = 0;
   const add = () => {
@@ -60,17 +61,19 @@ function openImage(image) {
   const dialog = byId("image-dialog");
   const group = view.labels[image];
   const head = dialogHead("image-dialog-title", nameOf(image), groupColour(group),
-    `in ${groupName(group)}, ${percent(view.confidence[image])} sure`);
+    isDecided(image)
+      ? `put into ${groupName(group)} by hand`
+      : `in ${groupName(group)}, like ${percent(view.confidence[image])} of its neighbours`);
   const other = otherGroup(view, image);
   const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
   if (other.group >= 0) {
     facts.append(make("p", { class: "hint" },
-      `${percent(other.share)} of its neighbours are in `, groupLink(other.group)));
+      "Most of its other neighbours are in ", groupLink(other.group)));
   }
   const around = make("div", { class: "pictures around" });
   for (let j = image * NEAR; j < (image + 1) * NEAR; j++) around.append(neighbor(NEIGHBORS[j]));
   dialog.replaceChildren(head, make("div", { class: "dialog-body image-body" },
-    make("div", { class: "large" }, picture(image)),
+    largePicture(image),
     make("div", {}, facts, make("h3", { text: "Most like it" }), around)));
   roving(around);
   openDialog(dialog);
@@ -84,7 +87,7 @@ function neighbor(image) {
   return button;
 }
 
-// "Move to": any other group, or a new one.
+// "Move to" any other cluster, or a new one.
 function moveControl(images, afterwards) {
   const choice = make("select", {
     "aria-label": `Move ${plural(images.length, "image")} to`,
@@ -105,7 +108,7 @@ function startDialogs() {
   document.addEventListener("click", pressPicture);
   for (const dialog of document.querySelectorAll("dialog")) {
     dialog.addEventListener("click", (event) => {
-      if (event.target === dialog) dialog.close(); // pressed beside it
+      if (event.target === dialog) dialog.close(); // pressed outside
     });
   }
   byId("group-dialog").addEventListener("close", () => document.body.classList.remove("picking"));

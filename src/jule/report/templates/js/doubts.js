@@ -1,20 +1,34 @@
-// Images whose neighbours are in another cluster; files that are copies of each other.
+// Images with more neighbours in another cluster than in their own; exact copies.
 
 const DOUBTS_SHOWN = 36;
 const COPIES_SHOWN = 60;
 
 function showDoubts() {
-  const misplaced = [];
+  const { count, tiles } = shown === K_RUN ? doubtsOfRun() : doubtsOfCut();
+  byId("doubts-hint").textContent = count
+    ? `${plural(count, "image has", "images have")} more neighbours in another cluster than in `
+      + `${count === 1 ? "its" : "their"} own${count > 1 ? "; the least sure come first" : ""}.`
+    : "No image has more neighbours in another cluster than in its own.";
+  byId("doubt-tiles").replaceChildren(...tiles.map(([image, other]) => doubtTile(image, other)));
+}
+
+// Of the run's own clusters, those that the run lists, without what was moved since.
+function doubtsOfRun() {
+  const open = SUMMARY.doubts.filter(({ image, looks_like }) =>
+    !isDecided(image) && view.sizes[looks_like]);
+  const count = SUMMARY.n_doubts - SUMMARY.doubts.length + open.length;
+  const tiles = open.slice(0, DOUBTS_SHOWN).map(({ image, looks_like }) => [image, looks_like]);
+  return { count, tiles };
+}
+
+function doubtsOfCut() {
+  const found = [];
   for (let i = 0; i < N; i++) {
-    if (view.confidence[i] < 0.5 && otherGroup(view, i).share >= 0.5) misplaced.push(i);
+    if (!isDecided(i) && otherGroup(view, i).share > view.confidence[i]) found.push(i);
   }
-  const tiles = firstFew(misplaced, DOUBTS_SHOWN, byDoubt(view));
-  byId("doubts-hint").textContent = misplaced.length
-    ? `${plural(misplaced.length, "image")} with most neighbours in another cluster, `
-      + "the least sure first."
-    : "No image has most of its neighbours in another cluster.";
-  byId("doubt-tiles").replaceChildren(
-    ...tiles.map((image) => doubtTile(image, otherGroup(view, image).group)));
+  const tiles = firstFew(found, DOUBTS_SHOWN, byDoubt(view))
+    .map((image) => [image, otherGroup(view, image).group]);
+  return { count: found.length, tiles };
 }
 
 function doubtTile(image, other) {

@@ -1,16 +1,19 @@
-// Names and moves, and taking them away as files.
+// Names and moves: what was changed, and taking it away as files.
 
 function tellEdits() {
-  const { names, moves, touched } = changesHere();
+  const { moves } = changesHere();
+  const named = [...view.branches.keys()].filter((group) => givenName(group)).length;
+  const here = new Set(view.branches);
+  const elsewhere = [...newNames].filter((branch) => !here.has(branch)).length;
   const parts = [];
-  if (names.size) parts.push(plural(names.size, "cluster has a name", "clusters have names"));
+  if (named) parts.push(plural(named, "cluster has a name", "clusters have names"));
   if (moves.size) parts.push(plural(moves.size, "image was moved", "images were moved"));
-  const what = shown === RUN_VIEW
-    ? "The run’s own result"
-    : `The tree cut at ${plural(shown, "cluster")}`;
-  const how = parts.length ? `: ${parts.join(", ")}.` : ", unchanged.";
-  byId("edits-said").textContent = what + how;
-  byId("undo").disabled = !touched;
+  byId("edits-said").textContent = plural(shown, "cluster")
+    + (parts.length ? `: ${parts.join(", ")}.` : ", unchanged.")
+    + (elsewhere ? ` ${plural(elsewhere, "new name belongs to a cluster",
+      "new names belong to clusters")} that another number of clusters shows.` : "");
+  byId("undo").disabled = !moves.size && !view.branches.some(
+    (branch) => (names.get(branch) || "") !== (SUMMARY.groups[branch]?.name || ""));
 }
 
 // A cell of CSV: quoted, and never the beginning of a formula where a spreadsheet opens it.
@@ -21,34 +24,30 @@ function cell(value) {
 }
 
 function asCsv() {
-  const names = changesHere().names;
   const lines = ["path,cluster,name,confidence"];
   for (let i = 0; i < N; i++) {
     const group = view.labels[i];
-    const row = [nameOf(i), group, names.get(group) || "", view.confidence[i].toFixed(4)];
+    const row = [nameOf(i), view.numbers[group], givenName(group), view.confidence[i].toFixed(4)];
     lines.push(row.map(cell).join(","));
   }
   return lines.join("\r\n") + "\r\n";
 }
 
+// Clusters are numbered here as the cut numbers them, 0 .. k-1, and new ones from k on.
 function asEdits() {
-  const { names, moves } = changesHere();
-  const clusters = [];
-  for (let group = 0; group < view.k; group++) {
-    clusters.push({
-      cluster: group,
-      name: names.get(group) || "",
-      images: [...view.members(group)].map(nameOf),
-    });
-  }
+  const groups = [...view.branches.keys()];
+  const named = groups.filter((group) => names.has(view.branches[group]));
   return {
-    format: "jule-edits-1",
+    format: "jule-edits-2",
     run: SUMMARY.run,
-    labels: shown === RUN_VIEW ? SUMMARY.labels : null,
-    k: shown === RUN_VIEW ? null : shown,
-    names: Object.fromEntries(names),
-    moves: [...moves].map(([image, cluster]) => ({ image, path: nameOf(image), cluster })),
-    clusters,
+    labels: SUMMARY.labels,
+    k: shown,
+    names: Object.fromEntries(named.map((group) => [group, givenName(group)])),
+    moves: [...changesHere().moves].map(([image, cluster]) =>
+      ({ image, path: nameOf(image), cluster })),
+    clusters: groups.map((group) => ({
+      cluster: group, name: givenName(group), images: [...view.members(group)].map(nameOf),
+    })),
   };
 }
 
@@ -59,16 +58,19 @@ function download(name, type, text) {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  for (const one of changes.values()) one.touched = one.touched && one !== changesHere();
+  changesHere().touched = false;
+  for (const branch of view.branches) newNames.delete(branch);
 }
 
 function startEdits() {
+  namesOfRun();
   byId("save-csv").addEventListener("click", () => download("clusters.csv", "text/csv", asCsv()));
   byId("save-json").addEventListener("click", () =>
     download("edits.json", "application/json", JSON.stringify(asEdits(), null, 1)));
   byId("undo").addEventListener("click", forgetChanges);
   addEventListener("beforeunload", (event) => {
-    if ([...changes.values()].some((one) => one.touched)) event.preventDefault();
+    const unsaved = newNames.size || [...changes.values()].some(({ touched }) => touched);
+    if (unsaved) event.preventDefault();
   });
   on("view", tellEdits);
   on("names", tellEdits);

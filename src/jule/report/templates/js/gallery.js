@@ -1,7 +1,5 @@
-// One card a cluster: typical images first, then the doubtful ones at its border.
+// One card per cluster: its typical images, then the doubtful ones at its border.
 
-const TYPICAL = 12;
-const DOUBTFUL = 6;
 const fillWhenSeen = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;
@@ -15,10 +13,11 @@ function cardOrder() {
   const by = byId("sort").value;
   if (by === "size") groups.sort((a, b) => view.sizes[b] - view.sizes[a] || a - b);
   if (by === "unsure") groups.sort((a, b) => view.sureness[a] - view.sureness[b] || a - b);
+  if (by === "number") groups.sort((a, b) => view.numbers[a] - view.numbers[b]);
   return by === "near" ? chained(groups) : groups;
 }
 
-// From group to the nearest one not yet taken, beginning with the largest.
+// From each cluster to the nearest one that is left, beginning with the largest.
 function chained(groups) {
   const left = new Set(groups);
   const order = [];
@@ -39,23 +38,26 @@ function showGallery() {
   showSelectedCounts();
 }
 
-// An empty card; what is in it is made when it comes into sight, for there may be hundreds.
+// An empty card, filled when it comes into sight: there may be hundreds.
 function card(group) {
   const element = make("li", {
-    class: "card", id: `group-${group}`, "data-group": group,
+    class: "card", id: cardId(group), "data-group": group,
     "aria-label": `${groupName(group)}, ${plural(view.sizes[group], "image")}`,
   });
   element.style.setProperty("--colour", groupColour(group));
   return element;
 }
 
+function cardId(group) {
+  return `cluster-${view.numbers[group]}`;
+}
+
 function fillCard(element) {
   if (element.firstChild) return;
   const group = Number(element.dataset.group);
   const first = typicalImages(view, group, TYPICAL);
-  const unsure = doubtfulImages(view, group, TYPICAL + DOUBTFUL);
-  const border = unsure.filter((image) => !first.includes(image)).slice(0, DOUBTFUL);
-  const near = nearestGroups(view, group, 3);
+  const border = borderImages(view, group);
+  const near = nearestGroups(view, group, NEAREST);
   element.append(cardHead(group), pictureGrid(first, "typical"));
   if (border.length) {
     element.append(make("div", { class: "border" },
@@ -63,16 +65,16 @@ function fillCard(element) {
   }
   element.append(make("div", { class: "card-foot" },
     make("span", {
-      title: "How many of its neighbours are in the same cluster, on average",
-      text: `${percent(view.sureness[group])} sure`,
+      title: "The share of its images’ neighbours that are in it, on average",
+      text: `${percent(groupSureness(view, group))} sure`,
     }),
     make("span", { class: "near" }, ...(near.length ? ["near ", ...near.map(groupLink)] : []))));
 }
 
 function cardHead(group) {
   const name = make("input", {
-    class: "name", value: changesHere().names.get(group) || "", placeholder: `Cluster ${group}`,
-    "aria-label": `Name of cluster ${group}`, maxlength: 200, spellcheck: "false",
+    class: "name", value: givenName(group), placeholder: `Cluster ${view.numbers[group]}`,
+    "aria-label": `Name of cluster ${view.numbers[group]}`, maxlength: 200, spellcheck: "false",
     onchange: (event) => nameGroup(group, event.target.value),
     onkeydown: (event) => { if (event.key === "Enter") event.target.blur(); },
   });
@@ -101,7 +103,7 @@ function groupLink(group) {
 
 function goToGroup(group) {
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
-  const element = byId(`group-${group}`);
+  const element = byId(cardId(group));
   fillCard(element);
   element.scrollIntoView({ block: "center", behavior: "instant" });
   element.querySelector(".name").focus({ preventScroll: true });
@@ -113,7 +115,7 @@ function showNames() {
   }
   for (const input of document.querySelectorAll(".card .name")) {
     const group = Number(input.closest(".card").dataset.group);
-    input.value = changesHere().names.get(group) || "";
+    input.value = givenName(group);
   }
 }
 

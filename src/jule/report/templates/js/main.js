@@ -1,4 +1,4 @@
-// Everything is in place: start, and show the run's own result.
+// Start all parts, and show the clusters of the run.
 
 startSlider();
 startGallery();
@@ -10,28 +10,30 @@ startDoubts();
 startCharts();
 startStages();
 startEdits();
-show(RUN_VIEW);
+show(K_RUN);
 DARK.addEventListener("change", () => tell("view"));
 practise([2, 5, 20, 100]);
 
-// The first move of the slider should be as quick as the tenth: while nobody waits, cut the tree a
-// few times, so that the browser has compiled what that takes.
+// Cut the tree a few times while the browser is idle, so that it has compiled the code for that
+// when the slider first moves.
 function practise(cuts) {
   const whenIdle = window.requestIdleCallback || ((work) => setTimeout(work, 100));
   whenIdle(() => {
     const [k, ...others] = cuts;
-    const labels = cutTree(TREE, clampGroups(k));
-    distances(describe(labels, neighborShare(labels)));
+    const { labels, nodes } = cutTree(TREE, clampGroups(k));
+    distances(describe(labels, neighborShare(labels), nodes.length));
     if (others.length) practise(others);
   });
 }
 
-// For whoever looks from the console: nothing on the page needs it.
+// For the console and for tests; the page does not use it.
 window.jule = {
-  cut: (k) => cutTree(TREE, k),
   cutOther: (n, merges, k) => cutTree(growTree(n, merges), k),
+  numbersOther: (n, merges, labels) => branchNumbers(growTree(n, merges), labels),
   show: showGroups,
   open: openImage,
   get labels() { return view.labels; },
+  get numbers() { return view.numbers; },
   get shown() { return shown; },
+  get map() { return map; },
 };

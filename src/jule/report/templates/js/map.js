@@ -1,11 +1,11 @@
-// The embedding in two or three dimensions: where every image lies, moved, zoomed and turned.
+// The map: every image at its place in two or three dimensions, moved, zoomed and turned.
 
 const canvas = byId("map-canvas");
 const MAP_VIEWS = { flat: "PCA", ...(UMAP ? { umap: "UMAP" } : {}), turned: "3-D" };
 const map = {
   kind: UMAP ? "umap" : "flat", // how samples are laid out
   mode: "move",
-  zoom: 1, x: 0, y: 0, // what is in the middle, in units of the whole
+  zoom: 1, x: 0, y: 0, // the middle of the frame, in units of the layout
   across: 0.6, up: 0.35, // angles of the 3-D view
   xs: new Float32Array(N), ys: new Float32Array(N), depth: new Float32Array(N),
   width: 1, height: 1, waiting: false, lasso: null,
@@ -36,7 +36,7 @@ function layout() {
   map.far = far;
 }
 
-// How far the farthest point is from the middle, so that turning never leads out of sight.
+// The distance of the farthest point from the middle: turning never leads out of this sphere.
 function radiusOf(source, stride, count) {
   let most = 1;
   for (let i = 0; i < count * stride; i += stride) {
@@ -78,6 +78,22 @@ function project() {
     map.xs[i] = map.width / 2 + (map.flatX[i] - map.x) * scale;
     map.ys[i] = map.height / 2 - (map.flatY[i] - map.y) * scale;
   }
+}
+
+// Moving and zooming never leave the frame empty: the nearest point is brought back into it.
+const MARGIN = 30;
+function keepInView() {
+  const off = (at, side) => Math.min(0, at - MARGIN) + Math.max(0, at - side + MARGIN);
+  let least = Infinity;
+  let nearest = 0;
+  for (let i = 0; i < N && least > 0; i++) {
+    const far = Math.abs(off(map.xs[i], map.width)) + Math.abs(off(map.ys[i], map.height));
+    if (far < least) [least, nearest] = [far, i];
+  }
+  if (!(least > 0) || map.width < 3 * MARGIN) return;
+  map.x += off(map.xs[nearest], map.width) / mapScale();
+  map.y -= off(map.ys[nearest], map.height) / mapScale();
+  project();
 }
 
 function mapScale() {

@@ -1,4 +1,4 @@
-// What the map looks like: points, pictures from near, numbers, the line of a selection.
+// Drawing the map: points, pictures when zoomed in, names of clusters, the line of a selection.
 
 const PICTURES_FROM_ZOOM = 3;
 const FEW_POINTS = 5000;
@@ -15,13 +15,15 @@ function redrawMap() {
 function drawMap() {
   const context = fitCanvas(canvas, map);
   project();
+  keepInView();
   drawPoints(context);
+  map.labels = [];
   if (PICTURES && map.zoom >= PICTURES_FROM_ZOOM) drawPictures(context);
-  else drawNumbers(context);
+  else drawNames(context);
   drawLasso(context);
 }
 
-// Make a canvas as fine as the screen, and clear it.
+// Fit the resolution of a canvas to the screen, and clear it.
 function fitCanvas(element, into) {
   const box = element.getBoundingClientRect();
   const fine = devicePixelRatio || 1;
@@ -62,7 +64,7 @@ function drawPoints(context) {
   context.globalAlpha = 1;
 }
 
-// Many points are written into the picture itself: a call for each would take too long.
+// Many points are written as pixels: a call to draw each one would take too long.
 function paintPoints(context) {
   const { width, height } = canvas;
   const fine = devicePixelRatio || 1;
@@ -84,7 +86,7 @@ function paintPoints(context) {
   context.putImageData(picture, 0, 0);
 }
 
-// "rgb(1 2 3)" as a pixel without its alpha, in the byte order of every browser there is.
+// "rgb(1 2 3)" as a pixel without its alpha, in little-endian byte order.
 function asPixel(colour) {
   const [red, green, blue] = colour.match(/\d+/g).map(Number);
   return (blue << 16) | (green << 8) | red;
@@ -95,7 +97,7 @@ function drawPictures(context) {
   const side = Math.min(64, 22 + 4 * map.zoom);
   const aspect = PICTURES.width / PICTURES.height;
   const [width, height] = aspect > 1 ? [side, side / aspect] : [side * aspect, side];
-  const taken = new Map(); // what is drawn, by squares as large as a picture
+  const taken = new Map(); // by squares as large as a picture
   for (let i = 0; i < N; i++) {
     const [x, y] = [map.xs[i], map.ys[i]];
     if (x < 0 || y < 0 || x > map.width || y > map.height) continue;
@@ -119,35 +121,6 @@ function takePlace(taken, x, y, side) {
   }
   taken.set(column * 10_000 + row, [x, y]);
   return true;
-}
-
-function drawNumbers(context) {
-  if (view.k > 60) return;
-  const style = getComputedStyle(document.body);
-  context.font = `600 13px ${style.fontFamily}`;
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  context.lineJoin = "round";
-  for (let group = 0; group < view.k; group++) {
-    if (!view.sizes[group]) continue;
-    const members = view.members(group);
-    const x = middleOf(members, map.xs);
-    const y = middleOf(members, map.ys);
-    const text = changesHere().names.get(group)?.slice(0, 24) || String(group);
-    context.strokeStyle = style.getPropertyValue("--panel");
-    context.lineWidth = 4;
-    context.strokeText(text, x, y);
-    context.fillStyle = style.getPropertyValue("--text");
-    context.fillText(text, x, y);
-  }
-}
-
-// The median, of at most a few hundred: where a group is, whatever its outliers do.
-function middleOf(members, values) {
-  const step = Math.max(1, Math.floor(members.length / 301));
-  const some = [];
-  for (let i = 0; i < members.length; i += step) some.push(values[members[i]]);
-  return some.sort((a, b) => a - b)[some.length >> 1];
 }
 
 function drawLasso(context) {

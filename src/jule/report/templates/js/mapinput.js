@@ -1,4 +1,4 @@
-// The map under mouse, finger and keys: pointing, moving, drawing around points.
+// The map under mouse, finger and keyboard: pointing, moving, drawing around points.
 
 function isInside(x, y, corners) {
   let inside = false;
@@ -54,7 +54,7 @@ function choices(where, options, chosen, pick) {
   }
 }
 
-// Two fingers zoom; gives whether there are two.
+// Two fingers zoom. Returns whether there are two.
 function pinch(fingers, id, place) {
   if (fingers.size !== 2 || !fingers.has(id)) return false;
   const [other] = [...fingers].filter(([finger]) => finger !== id).map(([, where]) => where);

@@ -1,4 +1,4 @@
-// A picture is a piece of a sheet; a sheet is loaded when a piece of it is first shown.
+// A picture is a piece of a sheet. A sheet is loaded when a piece of it is first shown.
 
 const PICTURES = RUN.pictures;
 const sheets = PICTURES ? PICTURES.urls.map(() => null) : [];
@@ -38,7 +38,36 @@ function picture(image) {
   return element;
 }
 
-// A picture that can be pressed: opens the image, or selects it with Ctrl, Shift or in that mode.
+// Where the original file is, or null. Names are not trusted: every part of a path is escaped, and
+// a path that could lead out of the folder has no address.
+function originalUrl(image) {
+  if (!SUMMARY.originals || location.protocol !== "file:") return null;
+  const parts = nameOf(image).split("/");
+  if (parts.some((part) => !part || part === "." || part === "..")) return null;
+  return SUMMARY.originals + parts.map(escapePart).join("/");
+}
+
+// Bytes that are not UTF-8 arrive from Python as lone surrogates.
+function escapePart(part) {
+  const escape = (sign) => (/[\udc80-\udcff]/.test(sign) && sign.length === 1
+    ? `%${(sign.charCodeAt(0) - 0xdc00).toString(16)}`
+    : encodeURIComponent(sign.isWellFormed?.() === false ? "\ufffd" : sign));
+  return Array.from(part, escape).join("");
+}
+
+// The picture of an image as large as can be: its original file if it loads, else the thumbnail.
+function largePicture(image) {
+  const frame = make("div", { class: "large" }, picture(image));
+  const url = originalUrl(image);
+  if (url) {
+    const original = make("img", { alt: nameOf(image), decoding: "async" });
+    original.addEventListener("load", () => frame.replaceChildren(original));
+    original.src = url;
+  }
+  return frame;
+}
+
+// A press opens the image; with Ctrl, Shift or in selection mode it selects it.
 function pictureButton(image) {
   const button = make("button", {
     type: "button",
@@ -66,7 +95,7 @@ function markSelected() {
   }
 }
 
-// Draw a picture on a canvas; false while its sheet is still on its way.
+// Draw a picture on a canvas. Returns false while its sheet is loading.
 function drawPicture(context, image, x, y, width, height, whenLoaded) {
   if (!PICTURES) return false;
   const { sheet, left, top } = pieceOf(image);
@@ -81,7 +110,7 @@ function drawPicture(context, image, x, y, width, height, whenLoaded) {
   return true;
 }
 
-// One stop for Tab in a grid of pictures; arrows go from picture to picture.
+// A grid of pictures is one stop of the Tab key; arrows go from picture to picture.
 function roving(grid) {
   const stops = () => [...grid.querySelectorAll(".pic")];
   const first = grid.querySelector(".pic");

@@ -1,4 +1,4 @@
-// The images that were gathered on the map or one by one, and what can be done with them.
+// The images selected on the map or one by one, and what can be done with them.
 
 const SELECTED_SHOWN = 48;
 const SELECTION_BAR = byId("selection-bar");
@@ -9,7 +9,7 @@ function showSelection() {
   const panel = byId("selected");
   const bar = SELECTION_BAR;
   panel.hidden = bar.hidden = !images.length;
-  // Behind an open dialog nothing can be pressed: the bar goes where the user is.
+  // Nothing behind an open dialog can be pressed, so the bar moves into it.
   const dialog = byId("group-dialog");
   (dialog.open ? dialog : document.body).append(bar);
   if (!images.length) return;

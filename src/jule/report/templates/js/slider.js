@@ -1,4 +1,4 @@
-// The number of groups. The slider is logarithmic: 5 or 6 matters more than 205 or 206.
+// The number of clusters. The slider is logarithmic: 5 or 6 matters more than 205 or 206.
 
 const STEPS = 1000;
 
@@ -12,7 +12,7 @@ function groupsAt(place) {
 }
 
 function clampGroups(k) {
-  return Math.min(MOST_GROUPS, Math.max(LEAST_GROUPS, Math.round(k) || LEAST_GROUPS));
+  return Math.min(MOST_GROUPS, Math.max(LEAST_GROUPS, Math.round(k)));
 }
 
 function showGroups(k) {
@@ -20,18 +20,47 @@ function showGroups(k) {
 }
 
 function showSlider() {
-  const k = shown === RUN_VIEW ? view.k : shown;
   const slider = byId("slider");
-  slider.value = placeOf(clampGroups(k));
-  slider.setAttribute("aria-valuetext", plural(k, "cluster"));
-  byId("k").value = k;
-  const edited = SUMMARY.edited ? ", changed by hand" : "";
-  byId("which").textContent = shown === RUN_VIEW
-    ? `${plural(k, "cluster")}: the run’s own result (${SUMMARY.chosen.toUpperCase()}${edited})`
-    : `${plural(view.k, "cluster")}: the merge tree, cut here`;
-  byId("back").hidden = shown === RUN_VIEW;
-  byId("fewer").disabled = k <= LEAST_GROUPS;
-  byId("more").disabled = k >= MOST_GROUPS;
+  slider.value = placeOf(shown);
+  slider.setAttribute("aria-valuetext", plural(shown, "cluster"));
+  byId("k").value = shown;
+  const edited = SUMMARY.edited ? ", with the changes made by hand" : "";
+  byId("which").textContent = shown === K_RUN
+    ? `${plural(shown, "cluster")}, as in the run${edited}`
+    : `${plural(shown, "cluster")} instead of the run’s ${K_RUN.toLocaleString("en")}`;
+  byId("back").hidden = shown === K_RUN;
+  byId("fewer").disabled = shown <= LEAST_GROUPS;
+  byId("more").disabled = shown >= MOST_GROUPS;
+  for (const chip of byId("suggested").querySelectorAll(".chip")) {
+    chip.setAttribute("aria-pressed", Number(chip.textContent) === shown);
+  }
+}
+
+// Follows what is shown, as the title of the window does.
+function showHeadline() {
+  const clusters = plural(view.sizes.filter((size) => size).length, "cluster");
+  const images = plural(N, SUMMARY.pictures ? "image" : "sample");
+  byId("headline").textContent = `${images} in ${clusters}`;
+  const unchanged = shown === K_RUN && !changesHere().moves.size;
+  const sureness = view.confidence.reduce((a, b) => a + b, 0) / N;
+  byId("sureness").textContent = percent(unchanged ? SUMMARY.sureness : sureness);
+  document.title = `${images} in ${clusters}${SUMMARY.title ? ` · ${SUMMARY.title}` : ""}`;
+}
+
+// Round numbers below the slider show that its scale is logarithmic.
+function showScale() {
+  for (let ten = 1; ten <= MOST_GROUPS; ten *= 10) {
+    for (const k of [ten, 2 * ten, 5 * ten]) {
+      if (k < LEAST_GROUPS || k > MOST_GROUPS) continue;
+      const kind = k === 2 * ten ? "twos" : ""; // left out where there is little room
+      byId("scale").append(atPlace(make("span", { class: kind, text: k.toLocaleString("en") }), k));
+    }
+  }
+}
+
+function atPlace(element, k) {
+  element.style.left = `${placeOf(k) / (STEPS / 100)}%`;
+  return element;
 }
 
 function showSuggestions() {
@@ -43,34 +72,44 @@ function showSuggestions() {
       type: "button", class: "chip", text: k, "aria-label": plural(k, "cluster"),
       onclick: () => showGroups(k),
     }));
-    const tick = make("i");
-    tick.style.left = `${placeOf(k) / (STEPS / 100)}%`;
-    byId("ticks").append(tick);
+    byId("ticks").append(atPlace(make("i"), k));
+  }
+}
+
+// What is no number is replaced by the number shown; what is out of range, by the nearest one.
+function takeNumber() {
+  const typed = byId("k").value.trim();
+  const k = Number(typed);
+  if (typed) showGroups(k);
+  showSlider();
+  if (typed && k !== shown) {
+    byId("which").textContent = `${typed} is not possible: ${plural(shown, "cluster")} instead`
+      + ` (the page shows ${LEAST_GROUPS} to ${MOST_GROUPS.toLocaleString("en")})`;
   }
 }
 
 function startSlider() {
   const slider = byId("slider");
-  const now = () => (shown === RUN_VIEW ? view.k : shown);
   byId("k").min = LEAST_GROUPS;
   byId("k").max = MOST_GROUPS;
+  byId("back").textContent = `Back to ${K_RUN.toLocaleString("en")}`;
   slider.addEventListener("input", () => showGroups(groupsAt(Number(slider.value))));
   slider.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
     if (!step) return;
-    event.preventDefault(); // one group a key, wherever on the scale
-    showGroups(now() + step);
+    event.preventDefault(); // one cluster per key, wherever on the scale
+    showGroups(shown + step);
   });
-  byId("k").addEventListener("change", () => {
-    showGroups(Number(byId("k").value));
-    showSlider();
-  });
-  byId("fewer").addEventListener("click", () => showGroups(now() - 1));
-  byId("more").addEventListener("click", () => showGroups(now() + 1));
+  byId("k").addEventListener("change", takeNumber);
+  byId("k").addEventListener("blur", () => { if (!byId("k").value) showSlider(); });
+  byId("fewer").addEventListener("click", () => showGroups(shown - 1));
+  byId("more").addEventListener("click", () => showGroups(shown + 1));
   byId("back").addEventListener("click", () => {
-    show(RUN_VIEW);
+    showGroups(K_RUN);
     slider.focus();
   });
+  showScale();
   showSuggestions();
   on("view", showSlider);
+  on("view", showHeadline);
 }

@@ -1,9 +1,10 @@
-// The paper's Fig. 1: first, middle and final stage side by side, turned together.
+// First, middle and final stage side by side, turned together, as in Fig. 1 of the paper.
 
 const turn = { across: 0.6, up: 0.35, kept: [] };
 
 function drawStage({ canvas: element, positions, labels, samples, context: size, colours }) {
   const context = fitCanvas(element, size);
+  if (!size.width) return; // inside a closed section
   const count = samples.length;
   const xs = new Float32Array(count);
   const ys = new Float32Array(count);

@@ -1,7 +1,10 @@
-// The merge tree, cut at any number of groups: step by step what MergeTree.cut does in Python.
+// The merge tree, cut at any number of clusters exactly as MergeTree.cut does it in Python.
 
 const TREE = growTree(N, typed("merges"));
 const AFFINITIES = typed("affinities");
+const K_RUN = LABELS.reduce((most, label) => Math.max(most, label), 0) + 1;
+const RUN_NODES = nodesOf(TREE, LABELS);
+const BRANCHES = branchNumbers(TREE, LABELS);
 
 function growTree(n, merges) {
   const sizes = new Int32Array(n + merges.length / 2).fill(1);
@@ -11,22 +14,25 @@ function growTree(n, merges) {
   return { n, merges, sizes, roots: n - merges.length / 2 };
 }
 
-function defaultMinSize(n, k) {
-  return SUMMARY.settings.min_cluster_size || Math.max(1, Math.ceil(n / (20 * k)));
+// The run's own labels at its own number of clusters, and a cut of the tree at any other. Returns
+// the cluster of every image, 0 .. k-1, and the tree node of every cluster.
+function cutAt(k) {
+  return k === K_RUN ? { labels: LABELS.slice(), nodes: RUN_NODES } : cutTree(TREE, k);
 }
 
-// How many merges were made when, for the last time, k groups hold minSize; -1 if never.
-function lastStepWith(tree, k, minSize) {
-  const { n, merges, sizes } = tree;
-  let counting = minSize <= 1 ? n : 0;
-  let last = counting >= k ? 0 : -1;
-  for (let t = 0; 2 * t < merges.length; t++) {
-    if (sizes[merges[2 * t]] >= minSize) counting--;
-    if (sizes[merges[2 * t + 1]] >= minSize) counting--;
-    if (sizes[n + t] >= minSize) counting++;
-    if (counting >= k) last = t + 1;
-  }
-  return last;
+function cutTree(tree, k) {
+  const { steps, size } = momentOf(tree, k);
+  return labelsAfter(tree, steps, size);
+}
+
+function momentOf(tree, k) {
+  const minSize = defaultMinSize(tree.n, k);
+  if (minSize === 1 || tree.roots > 1) return { steps: tree.n - k, size: 1 };
+  return lastMomentWith(tree, k, minSize);
+}
+
+function defaultMinSize(n, k) {
+  return SUMMARY.settings.min_cluster_size || Math.max(1, Math.ceil(n / (20 * k)));
 }
 
 function lastMomentWith(tree, k, size) {
@@ -40,13 +46,21 @@ function lastMomentWith(tree, k, size) {
   return { steps: lastStepWith(tree, k, possible), size: possible };
 }
 
-function momentOf(tree, k) {
-  const minSize = defaultMinSize(tree.n, k);
-  if (minSize === 1 || tree.roots > 1) return { steps: tree.n - k, size: 1 };
-  return lastMomentWith(tree, k, minSize);
+// The number of merges made when k clusters of minSize exist for the last time; -1 if never.
+function lastStepWith(tree, k, minSize) {
+  const { n, merges, sizes } = tree;
+  let counting = minSize <= 1 ? n : 0;
+  let last = counting >= k ? 0 : -1;
+  for (let t = 0; 2 * t < merges.length; t++) {
+    if (sizes[merges[2 * t]] >= minSize) counting--;
+    if (sizes[merges[2 * t + 1]] >= minSize) counting--;
+    if (sizes[n + t] >= minSize) counting++;
+    if (counting >= k) last = t + 1;
+  }
+  return last;
 }
 
-// For every node, the largest group below it that counts; -1 where there is none.
+// For every node, the largest cluster below it that counts; -1 where there is none.
 function largestCountingBelow(tree, steps, minSize) {
   const { n, merges, sizes } = tree;
   const heir = new Int32Array(sizes.length).fill(-1);
@@ -73,41 +87,13 @@ function labelsAfter(tree, steps, minSize) {
       if (node < n + steps || heir[child] < 0) goesTo[child] = goesTo[node];
     }
   }
-  const numbers = new Int32Array(sizes.length).fill(-1);
+  const indices = new Int32Array(sizes.length).fill(-1);
   const labels = new Int32Array(n);
-  let count = 0;
+  const nodes = [];
   for (let sample = 0; sample < n; sample++) {
-    const group = goesTo[sample];
-    if (numbers[group] < 0) numbers[group] = count++;
-    labels[sample] = numbers[group];
+    const node = goesTo[sample];
+    if (indices[node] < 0) indices[node] = nodes.push(node) - 1;
+    labels[sample] = indices[node];
   }
-  return labels;
-}
-
-function cutTree(tree, k) {
-  const { steps, size } = momentOf(tree, k);
-  return labelsAfter(tree, steps, size);
-}
-
-// The merges above a cut as { left, right, node }, groups as { leaf: first sample below }.
-function branchesAbove(tree, k) {
-  const { n, merges } = tree;
-  const { steps, size } = momentOf(tree, k);
-  const heir = largestCountingBelow(tree, steps, size);
-  const grown = new Map();
-  for (let node = 0; node < n + steps; node++) {
-    if (heir[node] === node) grown.set(node, { leaf: firstSampleBelow(tree, node) });
-  }
-  for (let node = n + steps; node < tree.sizes.length; node++) {
-    const left = grown.get(merges[2 * (node - n)]);
-    const right = grown.get(merges[2 * (node - n) + 1]);
-    if (left && right) grown.set(node, { left, right, node });
-    else if (left || right) grown.set(node, left || right);
-  }
-  return grown.get(tree.sizes.length - 1);
-}
-
-function firstSampleBelow(tree, node) {
-  while (node >= tree.n) node = tree.merges[2 * (node - tree.n)];
-  return node;
+  return { labels, nodes };
 }

@@ -1,0 +1,202 @@
+"""The tables of results/benchmarks/, written into the pages that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jule.paper.records import read_record
+from jule.paper.tables import fill_pages, markdown
+
+ROOT = Path(__file__).parent.parent
+MARKER = "benchmark"
+SHARE = "jule's share of that"
+
+
+def _measured(results: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = read_record(results / "benchmarks" / f"{name}.json")["measured"]
+    return found
+
+
+def _times(found: dict[str, Any]) -> list[list[str]]:
+    times = found["seconds"].items()
+    return [[what, f"{taken:.2f} s"] for what, taken in times if not isinstance(taken, list)]
+
+
+def neighbors(results: Path) -> str:
+    found = _measured(results, "neighbors")
+    names = ("faiss / jule", "jule / bare products all", "jule / bare products once")
+    ratios = [[name, f"{found[name]:.2f}"] for name in names]
+    return markdown(["", "measured"], _times(found) + ratios)
+
+
+def linkage(results: Path) -> str:
+    found = _measured(results, "linkage")
+    rows = [
+        ["ward / jule", f"{found['ward / jule']:.1f}"],
+        ["memory above the input", f"{found['MiB above input']:.0f} MiB"],
+        ["compiling all kernels, once", f"{found['seconds to compile the kernels once']:.0f} s"],
+        ["reading them from the cache", f"{found['seconds to read them from the cache']:.1f} s"],
+    ]
+    return markdown(["", "measured"], _times(found) + rows)
+
+
+def training(results: Path) -> str:
+    found = _measured(results, "training")
+    rows = [
+        [
+            name,
+            f"{step['plain images/s']:,.0f}",
+            f"{step['jule images/s']:,.0f}",
+            f"{step['jule / plain']:.2f}",
+            f"{step['GFLOP/s of matrix products']:.0f}",
+            f"{step[SHARE]:.0%}",
+        ]
+        for name, step in found["steps"].items()
+    ]
+    header = ["network", "plain images/s", "jule images/s", "jule / plain"]
+    return markdown([*header, "GFLOP/s of matrix products", SHARE], rows)
+
+
+def memory(results: Path) -> str:
+    found = _measured(results, "memory")
+    row = ["MNIST-full, one round and RC, the whole process", f"{found['MiB in all']:,.0f} MiB"]
+    return markdown(["", "peak"], [row])
+
+
+def pictures(results: Path) -> str:
+    record = read_record(results / "benchmarks" / "pictures.json")
+    settings, found = record["settings"], record["measured"]
+    decoding, cache, small = found["decoding"], found["cache"], found["small"]
+    many = f"{settings['small']:,} JPEGs of {settings['small pixels']} pixels"
+    in_blocks = cache["MB/s of reading the file in blocks"]
+    with_workers = small["MiB, workers included, at most"]
+    rows = [
+        [name, f"{decoding[name]:,.0f} pictures/s"]
+        for name in (
+            "plain Pillow loop, one core",
+            "jule, one core",
+            "plain Pillow loop on every core",
+            "jule, all cores",
+        )
+    ]
+    rows += [
+        [f"jule, {ratio}", f"{decoding[ratio]:.2f} ± {decoding[f'{ratio}, spread']:.2f}"]
+        for ratio in ("all cores / one core", "one core / plain loop", "all cores / plain loops")
+    ]
+    rows += [
+        [
+            f"first reading of {settings['JPEGs']:,} JPEGs of {settings['pixels']} pixels",
+            f"{cache['seconds of the first reading']:.1f} s",
+        ],
+        ["second reading", f"{cache['seconds of the second']:.1f} s"],
+        ["the cache, copied out of the map", f"{cache['MB/s from the cache']:,.0f} MB/s"],
+        ["the same file, read in blocks", f"{in_blocks:,.0f} MB/s"],
+        [f"memory at the peak, {many}", f"{small['MiB, own']:,.0f} MiB"],
+        ["the same with all workers, at most", f"{with_workers:,.0f} MiB"],
+    ]
+    return markdown(["", ""], rows)
+
+
+def report(results: Path) -> str:
+    rows = [
+        [
+            count,
+            f"{at['seconds']:.1f}",
+            f"{at['MB of the page']:.1f}",
+            f"{at['MB in all']:.1f}",
+            f"{at['seconds until it answers']:.1f}",
+            f"{at['ms of a move, median']:.0f}",
+            f"{at['ms of a move, longest']:.0f}",
+        ]
+        for count, at in _measured(results, "report").items()
+    ]
+    header = ["images", "seconds to make", "MB of the page", "MB with pictures"]
+    header += ["seconds until it answers", "ms per move of the slider, median", "longest"]
+    return markdown(header, rows)
+
+
+def approximate(results: Path) -> str:
+    found = _measured(results, "approximate")
+    header, rows = [""], [[method] for method in next(iter(found.values()))]
+    for where, methods in found.items():
+        header += [f"{where}, seconds", "recall"]
+        for row in rows:
+            measured = methods[row[0]]
+            row += [f"{measured['seconds']:.1f}", f"{measured['recall']:.3f}"]
+    return markdown(header, rows)
+
+
+def growth(results: Path) -> str:
+    found = _measured(results, "growth")
+    rows = []
+    for name, curve in found["curves"].items():
+        for at in curve:
+            rows.append(
+                [
+                    name,
+                    f"{at['n']:,}",
+                    f"{at['seconds']:.2f}",
+                    f"{at['MiB above input']:,.0f}",
+                    f"{at['largest in-degree']:,}",
+                    f"{at['neighbours']}, recall {at['recall']:.3f}",
+                ]
+            )
+        rows.append([name, "**exponent**", f"**{found['exponents'][name]:.2f}**", "", "", ""])
+    header = ["data", "samples", "seconds", "MiB above input", "largest in-degree", "neighbours"]
+    return markdown(header, rows)
+
+
+def once(results: Path) -> str:
+    record = read_record(results / "benchmarks" / "once.json")
+    settings, found = record["settings"], record["measured"]
+    sets = {
+        "large": f"{settings['images']:,} images of MNIST-test",
+        "small": f"{settings['pictures']} pictures",
+    }
+    rows = [
+        [
+            f"`{command}`, {where}",
+            f"{taken['before']:.2f} s",
+            f"{taken['after']:.2f} s",
+            f"{taken['before / after']:.2f}",
+        ]
+        for size, where in sets.items()
+        for command, taken in found[size].items()
+    ]
+    return markdown(["", "before", "after", "before / after"], rows)
+
+
+def once_counts(results: Path) -> str:
+    counts = _measured(results, "once")["counts"]
+    kinds = ("neighbour searches", "embeddings")
+    rows = [
+        [f"`{command}`", *(f"{of[tree][kind]}" for kind in kinds for tree in ("before", "after"))]
+        for command, of in counts.items()
+    ]
+    header = [f"{kind}, {tree}" for kind in kinds for tree in ("before", "after")]
+    return markdown(["", *header], rows)
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "training": training,
+    "memory": memory,
+    "pictures": pictures,
+    "neighbors": neighbors,
+    "linkage": linkage,
+    "report": report,
+    "approximate": approximate,
+    "growth": growth,
+    "once": once,
+    "once counts": once_counts,
+}
+
+
+def main() -> None:
+    for page in fill_pages(ROOT, MARKER, TABLES, ROOT / "results"):
+        print(f"wrote {page.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""The networks that can be trained, by name."""
+
+from jule.backward.networks.base import Network
+from jule.backward.networks.convnet import ConvNet
+from jule.backward.networks.mlp import MLP
+from jule.backward.networks.registry import NETWORKS, build_network, network_name
+
+__all__ = [
+    "MLP",
+    "NETWORKS",
+    "ConvNet",
+    "Network",
+    "build_network",
+    "network_name",
+]

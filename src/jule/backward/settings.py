@@ -1,0 +1,37 @@
+"""How a network is trained: the settings and their defaults. Importing this needs no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Negatives = Literal["random", "nearest"]
+NEGATIVES: tuple[Negatives, ...] = ("random", "nearest")
+
+Batches = Literal["clusters", "random"]
+BATCHES: tuple[Batches, ...] = ("clusters", "random")
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of the backward pass.
+
+    Examples
+    --------
+    >>> Training(margin=0.3).margin
+    0.3
+    """
+
+    learning_rate: float = 0.001  # the authors' 0.01, damped by 1 - momentum in their optimiser
+    momentum: float = 0.9  # the paper's
+    weight_decay: float = 5e-5  # the paper's
+    decay: float = 1e-4  # inverse policy: learning_rate * (1 + decay * step) ** -decay_power
+    decay_power: float = 0.75  # the paper's, like decay
+    gamma: float = 1.0  # weight of the positive pair in the triplet loss; the authors' code
+    margin: float = 0.2  # the authors' code
+    negatives: Negatives = "nearest"  # random ones soon become too easy; the paper's own choice
+    n_negatives: int = 20  # fewer can collapse an untrained network
+    batches: Batches = "clusters"  # a random batch has hardly any pairs to learn from
+    batch_size: int = 100  # 25 clusters with per_cluster samples each
+    per_cluster: int = 4  # samples of one cluster that meet in a batch
+    warp: float = 0.0  # strength of the augmentation; 0 is off, since not all images allow it

@@ -1,0 +1,1 @@
+"""Decoding of pictures to one size: surveys, worker processes and the cache."""

@@ -1,0 +1,147 @@
+"""The interface of all sources: a length, names, labels, and the raw content of each picture."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from numpy.typing import NDArray
+
+from jule.images.sources.content import RawImage, reason_of
+
+SUFFIXES = (
+    ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
+    ".avif", ".ppm", ".pgm", ".heic", ".heif",
+)  # fmt: skip
+NOT_UTF8 = "its name is not UTF-8: rename it"
+OTHER_KIND = "it is not a picture file"
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was skipped, and why.
+
+    Attributes
+    ----------
+    name
+        The name to print, which may differ from the name to open.
+    reason
+        Why it was skipped, in words.
+    is_picture
+        Whether the file was meant to be a picture. Other files are listed too, but are no error
+        in strict reading.
+    """
+
+    name: str
+    reason: str
+    is_picture: bool = True
+
+
+class ImageSource(ABC):
+    """Base class of all sources of pictures.
+
+    A source knows how many pictures it has and how to read each of them; it does not decode.
+
+    Parameters
+    ----------
+    where
+        Where the pictures are, for messages: usually what the user typed.
+    names
+        The name of each picture.
+    labels
+        True classes, if the source has them; for evaluation only.
+    skipped
+        Files that were found but will not be read.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        names: list[str],
+        labels: NDArray | None = None,
+        skipped: list[Skipped] | None = None,
+    ) -> None:
+        self.where = where
+        self.names = names
+        self.labels = labels
+        self.skipped = skipped or []
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @abstractmethod
+    def picture(self, index: int) -> RawImage:
+        """Return one picture, not decoded: the bytes of its file, or pixels.
+
+        Raises OSError or BadPictureError if that is not possible.
+        """
+
+    def picture_or_reason(self, index: int) -> RawImage | str:
+        """Return one picture, or the reason why it cannot be read as a string."""
+        try:
+            return self.picture(index)
+        except OSError as error:
+            return reason_of(error)
+        except ValueError as error:  # bad pictures, and names that no file can have
+            return str(error)
+
+    def array(self) -> NDArray | None:
+        """Return all pictures as one array, if the source is an array."""
+        return None
+
+    def path(self, index: int) -> Path | None:
+        """Return the path of a picture, if it is a file of its own."""
+        del index
+        return None
+
+    def identity(self) -> Iterator[str] | None:
+        """Yield strings that change when the content does; None if that cannot be known."""
+        return None
+
+
+def is_picture_name(name: str) -> bool:
+    """Tell by its suffix whether a file is meant to be a picture.
+
+    Examples
+    --------
+    >>> is_picture_name("a/IMG_1.JPG"), is_picture_name("notes.txt")
+    (True, False)
+    """
+    return Path(name).suffix.lower() in SUFFIXES
+
+
+def is_hidden(name: str) -> bool:
+    """Tell whether a path inside a folder or an archive is hidden or a system file.
+
+    Examples
+    --------
+    >>> is_hidden(".thumbs/a.jpg"), is_hidden("__MACOSX/a.jpg"), is_hidden("b/a.jpg")
+    (True, True, False)
+    """
+    return any(
+        (part.startswith(".") and part != "..") or part == "__MACOSX" for part in Path(name).parts
+    )
+
+
+def escape_name(name: str) -> str:
+    """Return a file's name as valid UTF-8, with other bytes escaped.
+
+    Examples
+    --------
+    >>> escape_name("caf\\udce9.jpg")
+    'caf\\\\udce9.jpg'
+    """
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def is_utf8(name: str) -> bool:
+    """Tell whether a file's name is valid UTF-8.
+
+    Examples
+    --------
+    >>> is_utf8("café.jpg"), is_utf8("caf\\udce9.jpg")
+    (True, False)
+    """
+    return escape_name(name) == name

@@ -1,0 +1,178 @@
+"""HDF5 files: the layout of the JULE authors, or any file with an array of images."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.images.sources.arrays import ArraySource, is_channels_first
+
+SUFFIXES = (".h5", ".hdf5", ".hdf")
+IMAGES = ("images", "data", "x")
+LABELS = ("labels", "label", "y")
+
+
+def open_hdf5(path: Path) -> ArraySource:
+    """Open the images of an HDF5 file.
+
+    They are the data set `images`, `data` or `x`, or the only one with three or four dimensions.
+    Its shape is (n, h, w), (n, h, w, c) or, as in the files of the paper's authors, (n, c, h, w).
+    Floats up to 1 are scaled to 0 .. 255. `labels` or `y`, one integer per image, are read for
+    evaluation.
+    """
+    arrays = _arrays_of(path)
+    name = _name_of_images(path, arrays)
+    images = arrays[name]
+    found = [arrays[label] for label in LABELS if label in arrays]
+    labels = found[0].reshape(-1) if found and found[0].size == len(images) else None
+    if is_channels_first(images.shape):
+        images = np.moveaxis(images, 1, -1)
+    if images.ndim == 4 and images.shape[3] == 1:
+        images = images[..., 0]
+    if images.ndim > 2 and images.size:
+        images = _to_uint8(images, name, path)
+    try:
+        return ArraySource(images, labels=labels, where=str(path))
+    except ValueError as error:
+        raise ValueError(f"{path}, {name!r}: {error}") from None
+
+
+def _h5py(path: Path) -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError(
+            f'reading {path} needs h5py, which is not installed: pip install "jule[hdf5]"'
+        ) from error
+    return h5py
+
+
+def _arrays_of(path: Path) -> dict[str, NDArray]:
+    h5py = _h5py(path)
+    arrays: dict[str, NDArray] = {}
+
+    def keep(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.ndim and item.dtype.kind in "fiub":
+            arrays[name.lower()] = item[()]
+
+    try:
+        with h5py.File(path, "r") as file:
+            file.visititems(keep)
+    except (OSError, RuntimeError, KeyError) as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise
+        raise ValueError(f"{path} cannot be read as HDF5: {error}") from error
+    return arrays
+
+
+def _name_of_images(path: Path, arrays: dict[str, NDArray]) -> str:
+    for name in IMAGES:
+        if name in arrays:
+            return name
+    with_pixels = [name for name, array in arrays.items() if array.ndim in (3, 4)]
+    if len(with_pixels) == 1:
+        return with_pixels[0]
+    holds = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+    raise ValueError(f"{path} has no data set {' or '.join(IMAGES)}; it holds {holds}")
+
+
+def read_authors_hdf5(
+    path: str | os.PathLike[str],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Read images and labels from an HDF5 file in the layout of the paper's authors.
+
+    The file (theirs is called data4torch.h5) has the keys `data`, N x C x H x W with 1 or 3
+    channels, and `labels`, one integer per image. Pixels are integers from 0 to 255, or floats. If
+    the largest float is at most 1, floats are scaled by 255; otherwise they are rounded.
+
+    Returns
+    -------
+    images
+        uint8, (N, H, W) for one channel, (N, H, W, 3) for three.
+    labels
+        int64, (N,).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import h5py
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with h5py.File(f"{folder}/mine.h5", "w") as file:
+    ...         file["data"] = np.zeros((5, 3, 8, 8), dtype=np.uint8)
+    ...         file["labels"] = [0, 0, 1, 1, 2]
+    ...     images, labels = read_authors_hdf5(f"{folder}/mine.h5")
+    >>> images.shape, labels.shape
+    ((5, 8, 8, 3), (5,))
+    """
+    path = Path(path)
+    arrays = _read_hdf5(path, ("data", "labels"))
+    data, labels = arrays["data"], arrays["labels"].reshape(-1)  # the authors' are N x 1
+    if data.ndim != 4 or data.shape[1] not in (1, 3) or data.size == 0:
+        raise ValueError(
+            f"'data' in {path} has shape {data.shape}, expected images x channels x height x width "
+            "with 1 or 3 channels, none of them 0: reorder or reshape the array and write it again"
+        )
+    if len(labels) != len(data):
+        raise ValueError(
+            f"{path} has {len(data)} images in 'data' but {len(labels)} labels in 'labels': "
+            "write one label per image"
+        )
+    channels_last = np.moveaxis(_to_uint8(data, "data", path), 1, -1)
+    images = channels_last[..., 0] if channels_last.shape[-1] == 1 else channels_last
+    return np.ascontiguousarray(images), _to_int64(labels, path)
+
+
+def _read_hdf5(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+    h5py = _h5py(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}: check the path of the HDF5 file")
+    try:
+        with h5py.File(path, "r") as file:
+            for key in keys:
+                if not isinstance(file.get(key), h5py.Dataset):
+                    raise ValueError(
+                        f"{path} has no array {key!r}, only {sorted(file)}: "
+                        "it needs 'data' (N x C x H x W) and 'labels' (N)"
+                    )
+            return {key: np.asarray(file[key]) for key in keys}
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read as HDF5 ({error}): it is damaged or not an HDF5 file; "
+            "replace it with a good copy"
+        ) from error
+
+
+def _to_uint8(data: NDArray[Any], name: str, path: Path) -> NDArray[np.uint8]:
+    if data.dtype == np.uint8:
+        return data
+    if data.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name!r} in {path} has the type {data.dtype}: write the pixels as numbers, "
+            "preferably uint8"
+        )
+    low, high = data.min(), data.max()
+    if not (low >= 0 and high <= 255):  # written so that NaN is refused too
+        raise ValueError(
+            f"{name!r} in {path} has values from {low} to {high}: pixels must lie between 0 and "
+            "1 (floats) or 0 and 255; write them without centring or other scaling"
+        )
+    if data.dtype.kind == "f":
+        if high <= 1:
+            data = data * 255
+        data = np.rint(data)
+    return data.astype(np.uint8)
+
+
+def _to_int64(labels: NDArray[Any], path: Path) -> NDArray[np.int64]:
+    if labels.dtype.kind not in "iuf" or not np.all(labels == np.rint(labels)):
+        raise ValueError(
+            f"'labels' in {path} are not all integers (type {labels.dtype}): "
+            "write the class of each image as an integer"
+        )
+    return labels.astype(np.int64)

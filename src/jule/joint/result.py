@@ -1,0 +1,270 @@
+"""The end of a run: SF, RC, the labels a user gets, and the merge tree through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.forward import Digraph, MergeTree, Neighbors
+from jule.forward.affinity import weigh_neighbors
+from jule.forward.assign import cluster_affinities, label_confidence, modularity
+from jule.forward.restrict import tree_through_labels
+from jule.forward.tree import branch_numbers, clusters_as_nodes
+from jule.joint.choose import Choice
+from jule.joint.clustering import (
+    Representation,
+    cut_tree,
+    initial_clusters,
+    merge_tree,
+    min_size,
+    represent,
+    suggest_n_clusters,
+)
+from jule.joint.config import Config
+from jule.joint.state import State
+from jule.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The result of joint learning.
+
+    Attributes
+    ----------
+    labels
+        (n,) the clusters: `labels_rc` or `labels_sf`, whichever has the larger modularity in the
+        graph of the final representation, or labels that were edited by hand.
+    labels_sf
+        SF: the clusters when the recurrent process ends.
+    labels_rc
+        RC: the final representation clustered again.
+    chosen
+        ``"sf"``, ``"rc"`` or ``"edited"``: where `labels` come from.
+    confidence
+        (n,) the share of a sample's affinity that stays inside its cluster, from 0 to 1.
+    tree
+        The merge tree of the final representation, arranged so that its cut into K clusters is
+        `labels`; see `jule.forward.restrict`.
+    embedding
+        (n, d) the final representation, unit vectors.
+    neighbors
+        The nearest neighbours in the final representation.
+    sigma2
+        The scale of its graph (Eq. 4).
+    choice
+        The suggested number of clusters; None where K was given.
+    """
+
+    labels: NDArray[np.int32]
+    labels_sf: NDArray[np.int32]
+    labels_rc: NDArray[np.int32]
+    chosen: str
+    confidence: NDArray[np.float64]
+    tree: MergeTree
+    embedding: NDArray[np.float32]
+    neighbors: Neighbors
+    sigma2: float
+    choice: Choice | None
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters."""
+        return int(self.labels.max()) + 1
+
+    @cached_property
+    def graph(self) -> Digraph:
+        """The digraph W of the final representation."""
+        return weigh_neighbors(self.neighbors, self.sigma2)
+
+
+def finish(
+    state: State,
+    config: Config,
+    *,
+    embedding: NDArray[np.float32] | None = None,
+    first_copies: NDArray[np.int64] | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Cluster the final representation again, and choose between SF and RC without labels.
+
+    Where K was left open, it is the number that the final tree suggests; SF is then only eligible
+    if it has as many clusters.
+
+    Parameters
+    ----------
+    state
+        The state after the last period.
+    config
+        The settings.
+    embedding
+        The representation of the samples, for a state that was read from a file and has none.
+    first_copies
+        (n,) the sample that each one is an exact copy of; copies get one label.
+    progress
+        Called with the stage and the share of it that is done.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    >>> state = State(labels=np.repeat(np.arange(3, dtype=np.int32), 20))
+    >>> finish(state, Config(n_clusters=3), embedding=points).n_clusters
+    3
+    """
+    representation = state.representation
+    if representation is None:
+        if embedding is None:
+            raise ValueError("this state has no representation: pass the embedding")
+        representation = represent(embedding, config, progress)
+    graph = representation.graph
+    tree = merge_tree(representation, initial_clusters(representation, config), config)
+    choice = suggest_n_clusters(representation, tree, config)
+    k = choice.k if choice else state.n_clusters
+    copies = np.arange(len(state.labels)) if first_copies is None else first_copies
+    sf = join_copies(state.labels, copies)
+    rc = join_copies(cut_tree(tree, k, config), copies)
+    keeps_sf = state.n_clusters == k and modularity(graph, sf) > modularity(graph, rc)
+    labels = sf if keeps_sf else rc
+    return Result(
+        labels=labels,
+        labels_sf=sf,
+        labels_rc=rc,
+        chosen="sf" if keeps_sf else "rc",
+        confidence=label_confidence(graph, labels),
+        tree=_tree_through(tree, labels, representation, config, copies),
+        embedding=representation.vectors,
+        neighbors=representation.neighbors,
+        sigma2=graph.sigma2,
+        choice=choice,
+    )
+
+
+def _tree_through(
+    tree: MergeTree,
+    labels: NDArray[np.int32],
+    representation: Representation,
+    config: Config,
+    copies: NDArray[np.int64],
+) -> MergeTree:
+    return tree_through_labels(
+        tree,
+        labels,
+        representation.graph,
+        representation.vectors,
+        first_copies=copies,
+        n_near=config.n_near,
+        lam=config.lam,
+    )
+
+
+def with_labels(
+    result: Result,
+    labels: NDArray[np.int32],
+    config: Config,
+    *,
+    by_hand: NDArray[np.bool_] | None = None,
+    first_copies: NDArray[np.int64] | None = None,
+) -> Result:
+    """Return a result with edited labels: its confidence and its tree follow them.
+
+    Parameters
+    ----------
+    result
+        The result as it was found.
+    labels
+        (n,) other clusters, 0 .. K-1.
+    config
+        The settings.
+    by_hand
+        (n,) the samples that were moved by hand, of which the confidence is 1.
+    first_copies
+        (n,) the sample that each one is an exact copy of.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    >>> state = State(labels=np.repeat(np.arange(3, dtype=np.int32), 20))
+    >>> result = finish(state, Config(n_clusters=3), embedding=points)
+    >>> with_labels(result, state.labels, Config()).chosen
+    'edited'
+    """
+    confidence = label_confidence(result.graph, labels)
+    if by_hand is not None:
+        confidence[by_hand] = 1.0
+    copies = np.arange(len(labels)) if first_copies is None else first_copies
+    representation = Representation(result.embedding, result.neighbors, result.graph)
+    return replace(
+        result,
+        labels=labels,
+        chosen="edited",
+        confidence=confidence,
+        tree=_tree_through(result.tree, labels, representation, config, copies),
+    )
+
+
+def join_copies(labels: NDArray[np.int32], first_copies: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Give exact copies the label of the sample they are a copy of, and close gaps.
+
+    Examples
+    --------
+    >>> join_copies(np.array([0, 1, 2], np.int32), np.array([0, 0, 2])).tolist()
+    [0, 0, 1]
+    """
+    joined = np.unique(labels[first_copies], return_inverse=True)[1].astype(np.int32)
+    return joined.reshape(-1)
+
+
+def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
+    """Return labels for a different number of clusters, without training.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    >>> state = State(labels=np.repeat(np.arange(3, dtype=np.int32), 20))
+    >>> result = finish(state, Config(n_clusters=3), embedding=points)
+    >>> recut(result, 2, Config()).max().item(), (recut(result, 3, Config()) == result.labels).all()
+    (1, np.True_)
+    """
+    return result.labels if k == result.n_clusters else cut_tree(result.tree, k, config)
+
+
+def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -> dict[int, str]:
+    """Carry the names of clusters over to `recut`: a name stays with its branch of the tree.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    >>> state = State(labels=np.repeat(np.arange(3, dtype=np.int32), 20))
+    >>> result = finish(state, Config(n_clusters=3), embedding=points)
+    >>> recut_names(result, {0: "cats"}, 3, Config())
+    {0: 'cats'}
+    """
+    if k == result.n_clusters or not names:
+        return dict(names)
+    nodes = clusters_as_nodes(result.tree, k, min_size(result.tree, k, config))
+    numbers = branch_numbers(result.tree, result.labels)[nodes].tolist()
+    return {cluster: names[number] for cluster, number in enumerate(numbers) if number in names}
+
+
+def cluster_shares(
+    result: Result, config: Config, embedding: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Return the share of affinity that each cluster has around new, embedded samples.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    >>> state = State(labels=np.repeat(np.arange(3, dtype=np.int32), 20))
+    >>> result = finish(state, Config(n_clusters=3), embedding=points)
+    >>> cluster_shares(result, Config(), points[:5]).shape
+    (5, 3)
+    """
+    return cluster_affinities(
+        embedding,
+        result.embedding,
+        result.labels,
+        sigma2=result.sigma2,
+        n_neighbors=config.n_neighbors,
+    )

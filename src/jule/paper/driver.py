@@ -1,0 +1,76 @@
+"""Run an experiment: measure the cells that have no current record, and show all of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from jule.paper.experiment import Cell, Context, Experiment, Request
+from jule.paper.records import Record, read_record, write_record
+from jule.progress import progress_bars
+
+
+def run_experiment(
+    experiment: Experiment,
+    request: Request,
+    *,
+    results: Path,
+    runs: Path,
+    say: Callable[[str], None],
+) -> None:
+    """Measure the requested cells of an experiment, and write a record for each.
+
+    Cells that have a record with the same settings are not measured again; interrupted ones are
+    resumed where the experiment can do so.
+
+    Parameters
+    ----------
+    experiment
+        What to measure.
+    request
+        Which cells of it.
+    results
+        Where records are written and read.
+    runs
+        Where unfinished work is kept.
+    say
+        Called with a line per cell: its figures beside the paper's.
+    """
+    for cell in experiment.cells(experiment.check(request)):
+        record = _current_record(experiment, cell, results)
+        if record is None:
+            folder = runs / cell.path.removesuffix(".json").replace("/", "-")
+            with progress_bars(cell.title) as show:
+                measured = experiment.measure(cell, Context(results, folder, show))
+            about = {"experiment": experiment.name, "command": cell.command(experiment.name)}
+            record = write_record(results / cell.path, about | measured)
+            shutil.rmtree(folder, ignore_errors=True)
+        say(experiment.summary(record))
+
+
+def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record | None:
+    path = results / cell.path
+    if not path.exists():
+        return None
+    record = read_record(path)
+    try:
+        return record if experiment.is_current(cell, record) else None
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"{path} has settings that are not understood ({error}): move it away to measure it "
+            "again"
+        ) from error
+
+
+def count_records(experiment: Experiment, results: Path) -> tuple[int, int]:
+    """Return how many of the published cells have a record, and how many there are.
+
+    Examples
+    --------
+    >>> from jule.paper.registry import find_experiment
+    >>> count_records(find_experiment("raw-gdl"), Path("nowhere"))
+    (0, 7)
+    """
+    cells = [cell for request in experiment.published for cell in experiment.cells(request)]
+    return sum((results / cell.path).exists() for cell in cells), len(cells)

@@ -1,0 +1,204 @@
+"""What an experiment of the paper is: cells to measure, and tables to render from their records.
+
+To add one, derive from `Experiment` in a file of its own and list it in `jule.paper.registry`. The
+driver (`jule.paper.driver`) and ``jule reproduce`` need nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from jule.images.datasets import dataset_names
+from jule.paper.numbers import DISPLAY
+from jule.paper.records import Record
+from jule.progress import Progress
+
+Renderer = Callable[[Path], str]  # from the results folder to Markdown
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure of an experiment; options left at None take the experiment's default.
+
+    Examples
+    --------
+    >>> Request(datasets=("usps",), seeds=1).options()
+    ['datasets', 'seeds']
+    """
+
+    datasets: tuple[str, ...] | None = None
+    seeds: int | None = None
+    preset: str | None = None
+
+    def options(self) -> list[str]:
+        """Return the names of the options that were given."""
+        return [name for name, value in vars(self).items() if value is not None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of work, which has one record.
+
+    Attributes
+    ----------
+    path
+        Where its record is, under the results folder.
+    dataset
+        The data set.
+    preset
+        The settings it starts from, where the experiment has several.
+    seed
+        The random seed; None where nothing is random.
+
+    Examples
+    --------
+    >>> Cell("joint/paper/usps-1.json", "usps", "paper", 1).title
+    'usps, paper, seed 1'
+    """
+
+    path: str
+    dataset: str
+    preset: str | None = None
+    seed: int | None = None
+
+    @property
+    def title(self) -> str:
+        """The cell in a few words."""
+        seed = None if self.seed is None else f"seed {self.seed}"
+        return ", ".join(part for part in (self.dataset, self.preset, seed) if part is not None)
+
+    def command(self, experiment: str) -> str:
+        """Return a command that measures this cell.
+
+        Examples
+        --------
+        >>> Cell("raw-gdl/usps.json", "usps").command("raw-gdl")
+        'jule reproduce raw-gdl --datasets usps'
+        """
+        command = f"jule reproduce {experiment} --datasets {self.dataset}"
+        command += "" if self.preset is None else f" --preset {self.preset}"
+        return command + ("" if self.seed is None else f" --seeds {self.seed + 1}")
+
+
+@dataclass(frozen=True)
+class Context:
+    """What measuring a cell may use.
+
+    Attributes
+    ----------
+    results
+        The results folder, for experiments that need the records of others.
+    folder
+        The cell's own folder for unfinished work, so that it can be resumed; it may not exist yet,
+        and is removed once the record is written.
+    progress
+        Called with a stage and the finished share of it.
+    """
+
+    results: Path
+    folder: Path
+    progress: Progress
+
+
+class Experiment(ABC):
+    """An experiment of the paper.
+
+    Attributes
+    ----------
+    name
+        What ``jule reproduce`` calls it, and its folder under results/.
+    title
+        Which part of the paper it reproduces.
+    datasets
+        The data sets that are measured by default.
+    options
+        The fields of `Request` that it understands.
+    published
+        The requests whose results are published; ``jule reproduce all`` measures these.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    datasets: ClassVar[tuple[str, ...]]
+    options: ClassVar[tuple[str, ...]] = ("datasets",)
+    published: ClassVar[tuple[Request, ...]] = (Request(),)
+
+    @abstractmethod
+    def cells(self, request: Request) -> list[Cell]:
+        """Return the cells of a checked request, in the order in which to measure them."""
+
+    @abstractmethod
+    def is_current(self, cell: Cell, record: Record) -> bool:
+        """Return whether a record was measured with the settings the cell has."""
+
+    @abstractmethod
+    def measure(self, cell: Cell, context: Context) -> Record:
+        """Measure one cell and return its record; the driver writes it."""
+
+    @abstractmethod
+    def summary(self, record: Record) -> str:
+        """Return a line that shows a record beside the paper's numbers."""
+
+    @abstractmethod
+    def tables(self) -> Mapping[str, Renderer]:
+        """Return the renderers of its Markdown tables, by the names that pages use."""
+
+    def render(self, results: Path) -> dict[str, str]:
+        """Return all of its tables as Markdown."""
+        return {name: table(results) for name, table in self.tables().items()}
+
+    def check(self, request: Request) -> Request:
+        """Return the request with the proper names of the data sets; refuse unknown options."""
+        for option in request.options():
+            if option not in self.options:
+                known = ", ".join(f"--{name}" for name in self.options)
+                raise ValueError(f"{self.name} has no option --{option}; it has {known}")
+        if request.datasets is None:
+            return request
+        sets = {name: DISPLAY.get(name, name) for name in (*self.datasets, *dataset_names())}
+        chosen = tuple(match_name(name, sets, "data set") for name in request.datasets)
+        return replace(request, datasets=chosen)
+
+
+def match_name(given: str, known: Mapping[str, str], kind: str) -> str:
+    """Return the name that is meant, given itself or its other spelling.
+
+    Case, hyphens and underscores do not matter.
+
+    Parameters
+    ----------
+    given
+        As it was typed.
+    known
+        Names, each with another spelling of it.
+    kind
+        What the names stand for, for the error message.
+
+    Examples
+    --------
+    >>> known = {"mnist": "MNIST-full", "usps": "USPS"}
+    >>> match_name("mnist_full", known, "data set")
+    'mnist'
+    >>> match_name("mnits", known, "data set")
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown data set 'mnits'. Did you mean 'mnist'? The known ones are mnist, usps
+    """
+    names = {_plain(name): name for name in known}
+    names |= {_plain(spelling): name for name, spelling in known.items()}
+    plain = _plain(given)
+    if plain in names:
+        return names[plain]
+    close = dict.fromkeys(names[match] for match in difflib.get_close_matches(plain, names))
+    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise ValueError(f"unknown {kind} {given!r}.{hint} The known ones are {', '.join(known)}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

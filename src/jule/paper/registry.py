@@ -1,0 +1,35 @@
+"""All experiments by name."""
+
+from __future__ import annotations
+
+from jule.paper.experiment import Experiment, Renderer, match_name
+from jule.paper.joint import Joint
+from jule.paper.raw_gdl import RawGDL
+
+EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in (RawGDL(), Joint())}
+
+
+def find_experiment(name: str) -> Experiment:
+    """Return an experiment by name; an unknown name raises and suggests the nearest ones.
+
+    Examples
+    --------
+    >>> find_experiment("raw_gdl").title
+    'AC-GDL on image intensities (Tables 3 and 10)'
+    """
+    return EXPERIMENTS[match_name(name, {each: each for each in EXPERIMENTS}, "experiment")]
+
+
+def experiment_tables() -> dict[str, Renderer]:
+    """Return the renderers of all experiments' tables.
+
+    Examples
+    --------
+    >>> "joint default" in experiment_tables()
+    True
+    """
+    return {
+        name: table
+        for experiment in EXPERIMENTS.values()
+        for name, table in experiment.tables().items()
+    }

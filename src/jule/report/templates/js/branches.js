@@ -1,0 +1,75 @@
+// Branch numbers: a cluster keeps its number, colour and name while the slider moves. The same
+// rule is in Python, in jule.forward.tree.branch_numbers.
+
+// The node of every cluster of the run, given that the tree cut there is the run's labels.
+function nodesOf(tree, labels) {
+  const { n, merges, sizes } = tree;
+  const k = labels.reduce((most, label) => Math.max(most, label), 0) + 1;
+  const gone = new Uint8Array(sizes.length);
+  for (let t = 0; t < 2 * (n - k); t++) gone[merges[t]] = 1;
+  const nodes = new Array(k).fill(-1);
+  for (let node = 0; node < 2 * n - k; node++) {
+    if (!gone[node]) nodes[labels[sampleBelow(tree, node)]] = node;
+  }
+  return nodes;
+}
+
+function sampleBelow(tree, node) {
+  while (node >= tree.n) node = tree.merges[2 * (node - tree.n)];
+  return node;
+}
+
+// The number of every node. A cluster of the run has the number of its label. Above, a merge keeps
+// the number of its larger part; below, the larger part of a split keeps it, and the other part
+// gets the next number that was never used.
+function branchNumbers(tree, labels) {
+  const { n, merges, sizes } = tree;
+  const nodes = nodesOf(tree, labels);
+  const cut = n - nodes.length; // merges below the run's clusters
+  const numbers = new Int32Array(sizes.length).fill(-1);
+  nodes.forEach((node, label) => { numbers[node] = label; });
+  for (let t = cut; 2 * t < merges.length; t++) {
+    const [a, b] = [merges[2 * t], merges[2 * t + 1]];
+    const first = sizes[a] > sizes[b] || (sizes[a] === sizes[b] && numbers[a] < numbers[b]);
+    numbers[n + t] = numbers[first ? a : b];
+  }
+  for (let t = cut - 1; t >= 0; t--) {
+    const [a, b] = [merges[2 * t], merges[2 * t + 1]];
+    const first = sizes[a] > sizes[b] || (sizes[a] === sizes[b] && a < b);
+    numbers[first ? a : b] = numbers[n + t];
+    numbers[first ? b : a] = n - 1 - t;
+  }
+  return numbers;
+}
+
+// The merges above some nodes, drawn from left to right: { left, right, node, clusters } where two
+// join, with the number of clusters that are left after it, and { group } for a node. Nodes without
+// images are left out. Returns the trees that remain, usually one.
+function mergesAbove(tree, nodes, sizes) {
+  const { n, merges } = tree;
+  const grown = new Array(tree.sizes.length);
+  const tops = new Set();
+  let clusters = nodes.length;
+  nodes.forEach((node, group) => {
+    grown[node] = sizes[group] ? { group } : "empty";
+    if (sizes[group]) tops.add(grown[node]);
+  });
+  for (let t = 0; 2 * t < merges.length; t++) {
+    const left = grown[merges[2 * t]];
+    const right = grown[merges[2 * t + 1]];
+    if (!left || !right) {
+      grown[n + t] ||= left || right;
+      continue;
+    }
+    clusters--;
+    if (left === "empty" || right === "empty") {
+      grown[n + t] = left === "empty" ? right : left;
+      continue;
+    }
+    grown[n + t] = { left, right, node: n + t, clusters };
+    tops.delete(left);
+    tops.delete(right);
+    tops.add(grown[n + t]);
+  }
+  return [...tops];
+}

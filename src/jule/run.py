@@ -1,0 +1,195 @@
+"""Run: a run folder as a Python object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.export.folders import Exported
+from jule.export.pictures import export_pictures
+from jule.images import Samples, open_source
+from jule.images.read import read_one
+from jule.joint.result import recut
+from jule.progress import Progress
+from jule.report import Report
+from jule.runs.edits import Edits, apply_edits, parse_edits, read_edits
+from jule.runs.folder import RunFolder
+from jule.runs.predict import Prediction, most_similar, predict_samples, read_for_run
+from jule.runs.results import RunResults, read_network, read_results
+
+if TYPE_CHECKING:
+    from jule.backward import Embedder
+
+
+@dataclass(frozen=True)
+class Similar:
+    """An image of a run that is similar to a given one."""
+
+    path: str
+    cluster: int
+    similarity: float
+
+
+class Run(RunFolder):
+    """A finished run, as `jule cluster` or `JULE.save` left it.
+
+    Parameters
+    ----------
+    folder
+        The run folder.
+    network
+        An instance of your own module, if the run was made with one; only `predict` and `similar`
+        need it.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import jule
+    >>> points = np.random.default_rng(0).normal(size=(40, 2))
+    >>> with TemporaryDirectory() as folder:
+    ...     jule.JULE(n_clusters=2, settings={"min_images": 100}).fit(points).save(folder)
+    ...     run = jule.Run(folder)
+    ...     run.labels.shape, run.recut(3).max().item(), run.predict(points[:5]).labels.shape
+    ((40,), 2, (5,))
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        network: Any = None,
+        device: str = "auto",
+    ) -> None:
+        super().__init__(folder)
+        self._body = network
+        self._device = device
+
+    @cached_property
+    def results(self) -> RunResults:
+        """All results of the run."""
+        return read_results(self)
+
+    @cached_property
+    def network(self) -> Embedder:
+        """The trained network."""
+        return read_network(self, self._body, self._device)
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The cluster of every sample."""
+        return self.results.result.labels
+
+    @property
+    def names(self) -> list[str]:
+        """The path or name of every sample."""
+        return self.results.names
+
+    @property
+    def cluster_names(self) -> dict[int, str]:
+        """The names of clusters that have one."""
+        return self.results.cluster_names
+
+    def recut(self, k: int) -> NDArray[np.int32]:
+        """Return labels for a different number of clusters, without training."""
+        return recut(self.results.result, k, self.results.config)
+
+    def predict(
+        self,
+        source: Any,
+        *,
+        strict: bool = False,
+        cache: Path | None = None,
+        reading: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
+    ) -> Prediction:
+        """Sort new images into the clusters of the run.
+
+        Parameters
+        ----------
+        source
+            Anything that `jule.read_images` takes.
+        strict
+            Raise for a file that cannot be read, instead of skipping it.
+        cache
+            The folder of decoded images.
+        reading
+            Called with the number of images read and their total.
+        progress
+            Called with the stage and the share of it that is done.
+        """
+        data = self.read_new(source, strict=strict, cache=cache, progress=reading)
+        return self.predict_read(data, progress)
+
+    def read_new(self, source: Any, **options: Any) -> Samples:
+        """Read new images at the size and colour mode of the run."""
+        return read_for_run(self, open_source(source), **options)
+
+    def predict_read(self, data: Samples, progress: Progress | None = None) -> Prediction:
+        """Sort images that `read_new` read into the clusters of the run."""
+        return predict_samples(self.results, self.network, data.samples, data.names, progress)
+
+    def similar(self, picture: str | os.PathLike[str], count: int = 10) -> list[Similar]:
+        """List the images of the run that its network finds most similar to a picture."""
+        spec = self.image_spec()
+        if spec is None:
+            raise ValueError(f"{self.folder} was not made from pictures: none can be compared")
+        pixels = read_one(Path(picture), spec)
+        nearest, cosines = most_similar(self.results, self.network, pixels, count)
+        return [
+            Similar(self.names[number], int(self.labels[number]), float(cosine))
+            for number, cosine in zip(nearest.tolist(), cosines, strict=True)
+        ]
+
+    def export_folders(
+        self,
+        to: str | os.PathLike[str],
+        *,
+        k: int | None = None,
+        how: str | None = None,
+        source: str | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Exported:
+        """Sort the pictures of the run into one folder per cluster.
+
+        Parameters
+        ----------
+        to
+            The folder to sort into. Files in it are never changed.
+        k
+            A different number of clusters.
+        how
+            ``"link"`` or ``"copy"``; by default links where that is possible.
+        source
+            Where the pictures are now, if they were moved.
+        progress
+            Called with the share that is done.
+        """
+        return export_pictures(
+            self, self.results, Path(to), k=k, how=how, source=source, progress=progress
+        )
+
+    def apply(self, edits: str | os.PathLike[str] | dict[str, Any] | Edits) -> int:
+        """Apply edits made on the page, from its JSON file; returns how many images moved."""
+        if isinstance(edits, dict):
+            edits = parse_edits(edits)
+        elif not isinstance(edits, Edits):
+            edits = read_edits(Path(edits))
+        self.results, n_moved = apply_edits(self, edits)
+        return n_moved
+
+    def report(self, **options: Any) -> Report:
+        """Make the page of the run; a notebook displays it.
+
+        Keyword arguments are those of `jule.report.Report.of_run`.
+        """
+        return Report.of_run(self, **options)

@@ -1,0 +1,1 @@
+"""Run folders: executed, resumed, read back, edited, and used for new images."""

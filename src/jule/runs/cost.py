@@ -1,0 +1,86 @@
+"""An estimate of the time and memory that a run will need, before it starts."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from jule.backward.plan import OUTPUTS, multiply_adds
+from jule.joint.config import Config
+
+SIDE = 1024  # of the matrices that are multiplied to measure this machine
+SEARCH_SHARE = 0.5  # of their rate, which the neighbour search reaches
+TRAINING_SHARE = 0.3  # of their rate, which training and embedding reach
+BACKWARD = 3  # a training step costs about three forward passes
+STEP_OVERHEAD = 0.004  # seconds per batch, whatever its size
+BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a run.
+
+    Attributes
+    ----------
+    seconds
+        On this machine, as busy as it is at the moment.
+    memory
+        Bytes at the peak.
+    """
+
+    seconds: float
+    memory: float
+
+
+def estimate_cost(n_images: int, shape: tuple[int, ...], config: Config) -> Cost:
+    """Estimate a run by counting multiply-adds, at the speed of this machine's matrix products.
+
+    Parameters
+    ----------
+    n_images
+        The number of samples.
+    shape
+        Shape of one sample: (height, width[, channels]) or (features,).
+    config
+        The settings.
+
+    Examples
+    --------
+    >>> estimate_cost(1000, (28, 28), Config(n_clusters=10)).seconds > 0
+    True
+    """
+    rate = products_per_second()
+    periods = config.rounds * config.n_periods
+    values = math.prod(shape)
+    per_image = multiply_adds(shape, config.min_side, config.max_side)
+    batch = min(config.batch_size, n_images)
+    steps = 0 if config.n_clusters == 1 else periods * config.steps_per_period(n_images)
+    trained = steps * batch * BACKWARD * per_image
+    embedded = periods * n_images * per_image
+    searched = n_images**2 * (values + periods * OUTPUTS) / 2  # each pair of blocks once
+    return Cost(
+        seconds=(trained + embedded) / (TRAINING_SHARE * rate)
+        + steps * STEP_OVERHEAD
+        + searched / (SEARCH_SHARE * rate),
+        memory=BYTES_AT_REST + 4.0 * n_images * values,  # all pixels as float32, at the beginning
+    )
+
+
+def products_per_second() -> float:
+    """Measure the multiply-adds per second of a float32 matrix product on this machine.
+
+    Examples
+    --------
+    >>> products_per_second() > 0
+    True
+    """
+    matrix = np.ones((SIDE, SIDE), np.float32)
+    best = math.inf
+    for _ in range(3):  # the first one starts the threads
+        start = time.perf_counter()
+        matrix @ matrix
+        best = min(best, time.perf_counter() - start)
+    return float(SIDE) ** 3 / best

@@ -1,0 +1,263 @@
+"""Edits made on the page of a run, applied to its labels: names and moved images."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.files import write_atomic
+from jule.joint.result import Result, recut, recut_names, with_labels
+from jule.runs.folder import LABELS, LABELS_AUTO, RunFolder
+from jule.runs.results import RunResults, read_automatic, read_results
+from jule.runs.tables import write_labels
+
+FORMAT = "jule-edits-2"
+KEYS = {"format", "run", "labels", "k", "names", "moves", "clusters"}
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Edits to one clustering of a run.
+
+    Attributes
+    ----------
+    run
+        The run they belong to; see `RunResults.id`.
+    labels
+        The labels that the page was made from; see `labels_id`.
+    k
+        The number of clusters that those labels were recut to before they were edited.
+    names
+        Names by cluster; an empty one removes a name.
+    moves
+        (image, path, cluster) of each image that was moved.
+    """
+
+    run: str
+    labels: str
+    k: int
+    names: dict[int, str]
+    moves: tuple[tuple[int, str, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class EditedLabels:
+    """Labels after edits.
+
+    Attributes
+    ----------
+    labels
+        (n,) clusters, without gaps.
+    names
+        The names of clusters that have one.
+    moved
+        (n,) the samples that were moved by these edits.
+    """
+
+    labels: NDArray[np.int32]
+    names: dict[int, str]
+    moved: NDArray[np.bool_]
+
+
+def read_edits(path: Path) -> Edits:
+    """Read the JSON file that the page downloads."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+    try:
+        return parse_edits(value)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def parse_edits(value: Any) -> Edits:
+    """Check the content of a file of edits.
+
+    Examples
+    --------
+    >>> parse_edits(
+    ...     {"format": "jule-edits-2", "run": "5f3a9c01", "labels": "0b", "k": 4, "names": {"0": "cats"}}
+    ... ).names
+    {0: 'cats'}
+    """
+    if isinstance(value, dict) and value.get("format") == "jule-edits-1":
+        raise ValueError(
+            "these edits were made on a page of an earlier version: make the page again with "
+            "jule report, and edit there"
+        )
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise ValueError(f"not a file of edits: its format is not {FORMAT!r}")
+    unknown = sorted(set(value) - KEYS)
+    if unknown:
+        raise ValueError(f"unknown entries in a file of edits: {', '.join(map(repr, unknown))}")
+    run, labels, k = value.get("run"), value.get("labels"), value.get("k", 0)
+    if not isinstance(run, str):
+        raise ValueError("'run' must be the identifier of the run that the edits belong to")
+    if not isinstance(labels, str):
+        raise ValueError("'labels' must be the identifier of the labels that the edits start from")
+    if not _is_whole(k) or k < 1:
+        raise ValueError(f"'k' must be the number of clusters that were shown, got {k!r}")
+    names, moves = value.get("names", {}), value.get("moves", [])
+    if not isinstance(names, dict):
+        raise ValueError("'names' must be an object that maps cluster numbers to names")
+    if not isinstance(moves, list):
+        raise ValueError("'moves' must be a list")
+    return Edits(run, labels, k, _parse_names(names), tuple(_parse_move(move) for move in moves))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _parse_names(names: Mapping[str, Any]) -> dict[int, str]:
+    for cluster, name in names.items():
+        if not cluster.isascii() or not cluster.isdigit():
+            raise ValueError(f"'names' has {cluster!r} where a cluster number is expected")
+        if not isinstance(name, str) or len(name) > LONGEST_NAME:
+            raise ValueError(
+                f"the name of cluster {cluster} must be a string of at most {LONGEST_NAME} "
+                "characters"
+            )
+    return {int(cluster): name.strip() for cluster, name in names.items()}
+
+
+def _parse_move(move: Any) -> tuple[int, str, int]:
+    if not isinstance(move, dict) or set(move) != {"image", "path", "cluster"}:
+        raise ValueError(f"a move must have image, path and cluster, got {move!r}")
+    image, path, cluster = move["image"], move["path"], move["cluster"]
+    if not _is_whole(image) or not isinstance(path, str) or not _is_whole(cluster):
+        raise ValueError(f"a move needs two whole numbers and a path, got {move!r}")
+    return image, path, cluster
+
+
+def edit_labels(
+    edits: Edits,
+    paths: list[str],
+    labels: NDArray[np.int32],
+    names: Mapping[int, str],
+    first_copies: NDArray[np.int64],
+) -> EditedLabels:
+    """Move images and name clusters; empty clusters are removed, and the others close up.
+
+    Parameters
+    ----------
+    edits
+        The edits.
+    paths
+        The path of each sample, to check the moves by.
+    labels, names
+        The clusters and names that the edits start from; names not mentioned are kept.
+    first_copies
+        (n,) the sample that each one is an exact copy of; copies move together.
+
+    Examples
+    --------
+    >>> edits = Edits("", "", 2, {1: "dogs"}, ((0, "a", 1),))
+    >>> start = np.array([0, 0, 1], np.int32)
+    >>> edited = edit_labels(edits, ["a", "b", "c"], start, {0: "cats"}, np.arange(3))
+    >>> edited.labels.tolist(), edited.names
+    ([1, 0, 1], {0: 'cats', 1: 'dogs'})
+    """
+    moved_labels, moved = labels.copy(), np.zeros(len(labels), bool)
+    n_before = int(labels.max()) + 1
+    n_after = n_before
+    for image, path, cluster in edits.moves:
+        if not 0 <= image < len(labels):
+            raise ValueError(f"image {image} ({path}) is not one of the run's {len(labels)}")
+        if paths[image] != path:
+            raise ValueError(f"image {image} of the run is {paths[image]}, not {path}")
+        n_after = max(n_after, cluster + 1)
+        copies = first_copies == first_copies[image]
+        moved_labels[copies] = cluster
+        moved |= copies
+    _check_clusters(edits, moved_labels, n_before, n_after)
+    used, closed = np.unique(moved_labels, return_inverse=True)
+    index = {int(cluster): place for place, cluster in enumerate(used)}
+    together = {**names, **edits.names}
+    kept = {index[cluster]: name for cluster, name in together.items() if cluster in index and name}
+    return EditedLabels(closed.reshape(-1).astype(np.int32), kept, moved)
+
+
+def _check_clusters(
+    edits: Edits, labels: NDArray[np.int32], n_before: int, n_after: int
+) -> None:
+    used = set(np.unique(labels).tolist())
+    wrong = {cluster for cluster in used if cluster < 0}
+    wrong |= set(range(n_before, n_after)) - used  # new clusters are numbered without gaps
+    wrong |= {cluster for cluster in edits.names if cluster >= n_after}
+    if wrong:
+        raise ValueError(
+            f"cluster {min(wrong)} is neither one of the {n_before} clusters nor a new one"
+        )
+
+
+def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
+    """Write labels.csv with the edits; returns the new results and the number of moved images.
+
+    The labels as they were found stay in labels_auto.csv.
+    """
+    results = read_results(run)
+    if edits.run != results.id:
+        raise ValueError(f"these edits were made on the page of another run than {run.folder}")
+    automatic = read_automatic(run) if results.edited else results.result
+    start, names = _start(run, edits, results, automatic)
+    edited = edit_labels(edits, results.names, start, names, results.first_copies)
+    by_hand = results.by_hand | edited.moved
+    result = with_labels(
+        automatic,
+        edited.labels,
+        results.config,
+        by_hand=by_hand,
+        first_copies=results.first_copies,
+    )
+    after = replace(results, result=result, cluster_names=edited.names, by_hand=by_hand)
+    if not run.is_edited:
+        write_atomic(run.path(LABELS_AUTO), run.path(LABELS).read_bytes())
+    write_labels(run.path(LABELS), after.columns(), by_hand)
+    return after, int(edited.moved.sum())
+
+
+def _start(
+    run: RunFolder, edits: Edits, results: RunResults, automatic: Result
+) -> tuple[NDArray[np.int32], dict[int, str]]:
+    """Return the labels and names that the edits start from: the page may be an older one."""
+    if labels_id(results.result.labels) == edits.labels:
+        base, names = results.result, results.cluster_names
+    elif labels_id(automatic.labels) == edits.labels:
+        base, names = automatic, _names_by_overlap(results, automatic.labels)
+    else:
+        raise ValueError(
+            "these edits were made on a page that is older than the run's labels: make the page "
+            f"again with jule report {run.folder}"
+        )
+    labels = recut(base, edits.k, results.config)
+    return labels, recut_names(base, names, edits.k, results.config)
+
+
+def _names_by_overlap(results: RunResults, labels: NDArray[np.int32]) -> dict[int, str]:
+    """Carry names over to other labels: to the cluster that holds most of the named one."""
+    names = {}
+    for cluster, name in results.cluster_names.items():
+        counts = np.bincount(labels[results.result.labels == cluster])
+        names[int(counts.argmax())] = name
+    return names
+
+
+def labels_id(labels: NDArray[np.integer]) -> str:
+    """Return an identifier of labels: a checksum.
+
+    Examples
+    --------
+    >>> labels_id(np.array([0, 1])) == labels_id(np.array([1, 0]))
+    False
+    """
+    return f"{zlib.crc32(labels.astype('<i4').tobytes()):08x}"

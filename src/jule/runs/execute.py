@@ -1,0 +1,129 @@
+"""Execute a run: start it or resume it, save a state per period, and write the results."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.backward import Embedder, embed
+from jule.backward.embedder import best_device, get_weights, set_weights
+from jule.files import delay_interrupts
+from jule.forward import prepare
+from jule.images import fingerprint
+from jule.joint import finish, init_network, joint_learning
+from jule.joint.loop import begin
+from jule.joint.state import State, load_state, save_state
+from jule.progress import Progress
+from jule.runs.folder import SNAPSHOTS, STATES, RunFolder
+from jule.runs.results import RunResults, new_results, write_results
+from jule.runs.snapshots import save_snapshot, shown_samples, take_snapshot
+
+
+def execute(
+    run: RunFolder,
+    samples: NDArray,
+    *,
+    names: Sequence[str] | None = None,
+    labels: NDArray | None = None,
+    first_copies: NDArray[np.int64] | None = None,
+    data: dict[str, Any] | None = None,
+    device: str = "auto",
+    embedder: Embedder | None = None,
+    progress: Progress | None = None,
+) -> RunResults:
+    """Start a run, or resume it where it stopped, and write all its results.
+
+    Parameters
+    ----------
+    run
+        A folder that `create_run` made.
+    samples
+        The images or vectors it was created for.
+    names
+        One path or name per sample; numbers by default.
+    labels
+        True classes, which only score the result.
+    first_copies
+        (n,) the sample that each one is an exact copy of.
+    data
+        The `fingerprint` of the samples, where it is already known.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    embedder
+        The user's own network; by default the one that suits the samples.
+    progress
+        Called with the stage and the share of it that is done.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from jule.joint import Config
+    >>> from jule.runs.folder import create_run
+    >>> points = np.random.default_rng(0).normal(size=(40, 2))
+    >>> with TemporaryDirectory() as folder:
+    ...     run = create_run(folder, Config(n_clusters=2, min_images=100), fingerprint(points))
+    ...     execute(run, points).result.n_clusters
+    2
+    """
+    started = time.perf_counter()
+    about, config = run.about(), run.config()
+    _check_same_data(run, about["data"], data or fingerprint(samples))
+    identity = {"config": config.to_json(), "data": about["data"]}
+    embedder = (embedder or init_network(samples, config)).to(best_device(device))
+    run.path(STATES).mkdir(exist_ok=True)
+    state = load_state(run.path(STATES), identity)
+    shown = shown_samples(len(samples))
+    if state is None:
+        state = replace(begin(samples, config, progress), network=get_weights(embedder))
+        raw = take_snapshot(0, prepare(samples[shown], config.preparation), state.labels)
+        save_snapshot(run.path(SNAPSHOTS), raw)
+    before = state.seconds
+    for after in joint_learning(
+        samples, embedder, config, state=state, labels=labels, progress=progress
+    ):
+        state = replace(after, seconds=before + time.perf_counter() - started)
+        with delay_interrupts():
+            # The snapshot first: a period whose state is saved is not repeated.
+            _save_snapshot(run, state, shown)
+            save_state(run.path(STATES), state, identity)
+    set_weights(embedder, state.network)
+    result = finish(
+        state,
+        config,
+        embedding=embed(embedder, samples) if state.representation is None else None,
+        first_copies=first_copies,
+        progress=progress,
+    )
+    results = new_results(
+        config,
+        result,
+        state.history,
+        names=names,
+        seconds=before + time.perf_counter() - started,
+        true_labels=labels,
+        first_copies=first_copies,
+    )
+    with delay_interrupts():
+        write_results(run, results, embedder)
+    shutil.rmtree(run.path(STATES), ignore_errors=True)  # there is nothing left to resume
+    return results
+
+
+def _check_same_data(run: RunFolder, then: dict[str, Any], now: dict[str, Any]) -> None:
+    if now != then:
+        raise ValueError(
+            f"the data is not what {run.folder} was created with: {now['dtype']} {now['shape']} "
+            f"now, {then['dtype']} {then['shape']} then, or different values"
+        )
+
+
+def _save_snapshot(run: RunFolder, state: State, shown: NDArray[np.int32]) -> None:
+    assert state.representation is not None  # a period has just ended
+    vectors = state.representation.vectors[shown]
+    save_snapshot(run.path(SNAPSHOTS), take_snapshot(state.n_periods, vectors, state.labels))

@@ -1,0 +1,117 @@
+"""New images and a finished run: their clusters, and the most similar images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.forward.init import cluster_means
+from jule.images import ImageSource, Samples, read_images
+from jule.joint.result import cluster_shares
+from jule.progress import Progress
+from jule.runs.folder import RunFolder
+from jule.runs.results import RunResults
+from jule.runs.tables import Columns, label_columns
+
+if TYPE_CHECKING:
+    from jule.backward import Embedder
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The clusters of new samples.
+
+    Attributes
+    ----------
+    names
+        One path or name per sample.
+    labels
+        (m,) the cluster of each sample.
+    confidence
+        (m,) the share of affinity that this cluster has around the sample.
+    distances
+        (m,) squared distance from the centre of the cluster.
+    cluster_names
+        The names of clusters that have one.
+    """
+
+    names: list[str]
+    labels: NDArray[np.int32]
+    confidence: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    cluster_names: dict[int, str]
+
+    def columns(self) -> Columns:
+        """Return the table of labels: path, cluster, confidence, rank, name."""
+        return label_columns(
+            self.names, self.labels, self.confidence, self.distances, self.cluster_names
+        )
+
+
+def read_for_run(
+    run: RunFolder,
+    source: ImageSource,
+    *,
+    strict: bool = False,
+    cache: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Samples:
+    """Read images at the size and colour mode that the network of a run was trained with."""
+    spec, shape = run.image_spec(), run.sample_shape()
+    if spec is None and source.array() is None:
+        raise ValueError(
+            f"{run.folder} was made from arrays of shape {shape}, not from pictures: give new "
+            "samples of the same kind (.npy, .npz)"
+        )
+    data = read_images(source, spec, strict=strict, cache=cache, progress=progress)
+    if data.samples.shape[1:] != shape:
+        raise ValueError(
+            f"{source.where} has samples of shape {data.samples.shape[1:]}, but the run was made "
+            f"from samples of shape {shape}"
+        )
+    return data
+
+
+def predict_samples(
+    results: RunResults,
+    embedder: Embedder,
+    samples: NDArray,
+    names: list[str],
+    progress: Progress | None = None,
+) -> Prediction:
+    """Predict the clusters of new samples, read by `read_for_run`."""
+    from jule.backward import embed
+
+    result = results.result
+    show = None if progress is None else lambda share: progress("embedding", share)
+    embedding = embed(embedder, samples, progress=show)
+    shares = cluster_shares(result, results.config, embedding)
+    labels = shares.argmax(axis=1).astype(np.int32)
+    gap = embedding - cluster_means(result.embedding, result.labels)[labels]
+    return Prediction(
+        names,
+        labels,
+        shares.max(axis=1),
+        np.einsum("ij,ij->i", gap, gap, dtype=np.float64),
+        results.cluster_names,
+    )
+
+
+def most_similar(
+    results: RunResults, embedder: Embedder, sample: NDArray, count: int = 10
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the samples of a run nearest to a new one, with their cosines, nearest first."""
+    from jule.backward import embed
+
+    if count < 1:
+        raise ValueError(f"count must be 1 or more, got {count}")
+    # In float64, so that an image finds itself at exactly 1 and ties are broken by order.
+    vector = embed(embedder, sample[None])[0].astype(np.float64)
+    cosines = np.round(results.result.embedding @ vector, 6)
+    nearest = np.argsort(-cosines, kind="stable")[:count]
+    return nearest, cosines[nearest]

@@ -1,0 +1,203 @@
+"""The tables of a run folder, as CSV: labels, skipped files, exact duplicates."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.files import write_atomic
+from jule.images import Skipped
+
+Columns = dict[str, list]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """The labels of a run as labels.csv holds them.
+
+    Attributes
+    ----------
+    names
+        One path or name per sample.
+    labels
+        (n,) clusters.
+    confidence
+        (n,) from 0 to 1.
+    cluster_names
+        The names of clusters that have one.
+    by_hand
+        (n,) whether the sample was moved by hand.
+    """
+
+    names: list[str]
+    labels: NDArray[np.int32]
+    confidence: NDArray[np.float64]
+    cluster_names: dict[int, str]
+    by_hand: NDArray[np.bool_]
+
+
+def ranks_in_clusters(
+    labels: NDArray[np.integer], distances: NDArray[np.floating]
+) -> NDArray[np.int64]:
+    """Number the samples of each cluster, 1 for the one nearest to its centre.
+
+    Examples
+    --------
+    >>> ranks_in_clusters(np.array([0, 1, 0]), np.array([0.8, 0.5, 0.1])).tolist()
+    [2, 1, 1]
+    """
+    order = np.lexsort((distances, labels))
+    starts = np.searchsorted(labels[order], labels[order])
+    ranks = np.empty(len(labels), np.int64)
+    ranks[order] = np.arange(len(labels)) - starts + 1
+    return ranks
+
+
+def label_columns(
+    names: Sequence[str],
+    labels: NDArray[np.integer],
+    confidence: NDArray[np.floating],
+    distances: NDArray[np.floating],
+    cluster_names: Mapping[int, str] | None = None,
+) -> Columns:
+    """Return the columns of a table of labels.
+
+    Parameters
+    ----------
+    names, labels, confidence
+        One entry per sample.
+    distances
+        (n,) how far each sample is from the centre of its cluster, for its rank.
+    cluster_names
+        The names of clusters that have one.
+
+    Examples
+    --------
+    >>> label_columns(["a"], np.array([0]), np.ones(1), np.zeros(1), {0: "cats"})
+    {'path': ['a'], 'cluster': [0], 'confidence': [1.0], 'rank': [1], 'name': ['cats']}
+    """
+    known = cluster_names or {}
+    return {
+        "path": list(names),
+        "cluster": labels.tolist(),
+        "confidence": np.round(confidence, 4).tolist(),
+        "rank": ranks_in_clusters(labels, distances).tolist(),
+        "name": [known.get(label, "") for label in labels.tolist()],
+    }
+
+
+def csv_text(columns: Columns) -> str:
+    r"""Return columns as CSV.
+
+    Examples
+    --------
+    >>> csv_text({"path": ["a.jpg"], "confidence": [1.0]})
+    'path,confidence\r\na.jpg,1.0000\r\n'
+    """
+    shown = [
+        [f"{value:.4f}" for value in column] if name == "confidence" else column
+        for name, column in columns.items()
+    ]
+    return _csv(list(columns), zip(*shown, strict=True))
+
+
+def write_labels(
+    path: Path, columns: Columns, by_hand: NDArray[np.bool_] | None = None
+) -> None:
+    """Write a table of labels, atomically; `by_hand` adds the column of that name."""
+    if by_hand is not None:
+        columns = {**columns, "by_hand": by_hand.astype(int).tolist()}
+    write_atomic(path, csv_text(columns).encode("utf-8", "surrogateescape"))
+
+
+def read_labels(path: Path) -> LabelTable:
+    """Read a table that `write_labels` wrote."""
+    rows = _rows(path)
+    try:
+        labels = np.array([int(row["cluster"]) for row in rows], np.int32)
+        return LabelTable(
+            [row["path"] for row in rows],
+            labels,
+            np.array([float(row["confidence"]) for row in rows]),
+            {int(row["cluster"]): row["name"] for row in rows if row.get("name")},
+            np.array([row.get("by_hand") == "1" for row in rows], bool),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def write_skipped(path: Path, skipped: Iterable[Skipped]) -> None:
+    """Write the files that could not be read, and why."""
+    text = _csv(("path", "reason"), ((one.name, one.reason) for one in skipped))
+    write_atomic(path, text.encode())
+
+
+def read_skipped(path: Path) -> list[tuple[str, str]]:
+    """Read (path, reason) of the files that could not be read.
+
+    Examples
+    --------
+    >>> read_skipped(Path("nowhere.csv"))
+    []
+    """
+    return [(row["path"], row["reason"]) for row in _rows(path)]
+
+
+def write_duplicates(path: Path, names: Sequence[str], first_copies: NDArray[np.int64]) -> None:
+    """Write each image that is an exact copy, and the one it is a copy of."""
+    copies = np.flatnonzero(first_copies != np.arange(len(first_copies)))
+    rows = ((names[copy], names[int(first_copies[copy])]) for copy in copies.tolist())
+    write_atomic(path, _csv(("path", "same_as"), rows).encode("utf-8", "surrogateescape"))
+
+
+def read_duplicates(path: Path) -> list[list[str]]:
+    """Read the groups of exact copies, in each group the original first.
+
+    Examples
+    --------
+    >>> read_duplicates(Path("nowhere.csv"))
+    []
+    """
+    groups: dict[str, list[str]] = {}
+    for row in _rows(path):
+        groups.setdefault(row["same_as"], [row["same_as"]]).append(row["path"])
+    return list(groups.values())
+
+
+def read_first_copies(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
+    """Read, for each name, the index of the sample it is an exact copy of, or its own.
+
+    Examples
+    --------
+    >>> read_first_copies(Path("nowhere.csv"), ["a", "b"]).tolist()
+    [0, 1]
+    """
+    found = np.arange(len(names))
+    rows = _rows(path)
+    if rows:
+        index = {name: number for number, name in reversed(list(enumerate(names)))}
+        for row in rows:
+            if row["path"] in index and row["same_as"] in index:
+                found[index[row["path"]]] = index[row["same_as"]]
+    return found
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return list(csv.DictReader(file))

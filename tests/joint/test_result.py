@@ -1,0 +1,165 @@
+"""The end of a run: SF and RC, the choice between them, recuts, edited labels, exact copies."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jule.forward import affinity_graph, nearest_neighbors
+from jule.forward.assign import label_confidence, modularity
+from jule.joint.config import Config
+from jule.joint.result import (
+    cluster_shares,
+    finish,
+    join_copies,
+    recut,
+    recut_names,
+    with_labels,
+)
+from jule.joint.state import State
+
+CENTRES = np.eye(4, dtype=np.float32)
+TRUE = np.repeat(np.arange(4), 30).astype(np.int32)
+BAD = (np.arange(120) % 4).astype(np.int32)
+FOUR = Config(n_clusters=4)
+
+
+def around_centres(per_centre=30, spread=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    vectors = np.repeat(CENTRES, per_centre, axis=0)
+    vectors = vectors + rng.normal(0, spread, vectors.shape).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+CLEAR, WIDE = around_centres(), around_centres(spread=0.5)  # so wide that merging cuts groups apart
+
+
+def result_with(chosen):
+    """A result whose labels are SF, RC or edited by hand."""
+    if chosen == "sf":
+        return finish(State(labels=TRUE), FOUR, embedding=WIDE)
+    found = finish(State(labels=BAD), FOUR, embedding=WIDE)
+    return found if chosen == "rc" else with_labels(found, TRUE, FOUR)
+
+
+def test_a_bad_sf_gives_way_to_rc():
+    result = finish(State(labels=BAD), FOUR, embedding=CLEAR)
+    assert result.chosen == "rc"
+    np.testing.assert_array_equal(result.labels, result.labels_rc)
+    np.testing.assert_array_equal(result.labels, TRUE)
+    np.testing.assert_array_equal(result.labels_sf, BAD)
+    np.testing.assert_allclose(result.confidence, 1.0, atol=1e-6)
+
+
+def test_a_better_sf_is_kept():
+    graph = affinity_graph(nearest_neighbors(WIDE, 20))
+    result = finish(State(labels=TRUE), FOUR, embedding=WIDE)
+    assert modularity(graph, TRUE) > modularity(graph, result.labels_rc)
+    assert result.chosen == "sf"
+    np.testing.assert_array_equal(result.labels, TRUE)
+
+
+@pytest.mark.parametrize("n_clusters_sf", [2, 4, 7])
+def test_with_k_open_there_are_as_many_clusters_as_suggested_whatever_sf_had(n_clusters_sf):
+    sf = (np.arange(120) * n_clusters_sf // 120).astype(np.int32)
+    result = finish(State(labels=sf), Config(), embedding=CLEAR)
+    assert result.choice.k == 4
+    assert result.n_clusters == 4
+    assert len(np.unique(result.labels_sf)) == n_clusters_sf
+    np.testing.assert_array_equal(result.labels, TRUE)
+
+
+def test_a_state_without_representation_needs_the_embedding():
+    with pytest.raises(ValueError, match="pass the embedding"):
+        finish(State(labels=TRUE), FOUR)
+
+
+# Recuts
+
+
+@pytest.mark.parametrize("chosen", ["sf", "rc", "edited"])
+def test_the_recut_at_k_is_the_labels(chosen):
+    result = result_with(chosen)
+    assert result.chosen == chosen
+    np.testing.assert_array_equal(recut(result, 4, FOUR), result.labels)
+    # Also by the tree alone, apart from the order of the numbers.
+    pairs = set(zip(result.tree.cut(4).tolist(), result.labels.tolist(), strict=True))
+    assert len(pairs) == 4
+
+
+@pytest.mark.parametrize("chosen", ["sf", "rc", "edited"])
+@pytest.mark.parametrize("k", [1, 2, 9, 120])
+def test_every_recut_has_k_clusters_without_gaps(chosen, k):
+    assert np.unique(recut(result_with(chosen), k, FOUR)).tolist() == list(range(k))
+
+
+def test_a_recut_outside_of_the_tree_is_refused():
+    for k in (0, 121):
+        with pytest.raises(ValueError, match="between 1 and 120"):
+            recut(result_with("rc"), k, FOUR)
+
+
+@pytest.mark.parametrize("chosen", ["sf", "rc", "edited"])
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_a_name_stays_with_the_largest_part_of_its_cluster(chosen, k):
+    result, config = result_with(chosen), Config(n_clusters=4, min_cluster_size=1)
+    names = {cluster: f"was {cluster}" for cluster in range(4)}
+    labels, found = recut(result, k, config), recut_names(result, names, k, config)
+    assert len(set(found.values())) == len(found) == min(k, 4)
+    for cluster, name in found.items():
+        before = int(name.removeprefix("was "))
+        assert ((labels == cluster) & (result.labels == before)).any()
+
+
+def test_names_are_unchanged_where_k_is():
+    assert recut_names(result_with("rc"), {2: "two"}, 4, FOUR) == {2: "two"}
+    assert recut_names(result_with("rc"), {}, 9, FOUR) == {}
+
+
+# Edited labels
+
+
+def test_confidence_follows_edited_labels_and_is_1_for_what_was_moved_by_hand():
+    found = result_with("rc")
+    by_hand = np.arange(120) < 5
+    edited = with_labels(found, TRUE, FOUR, by_hand=by_hand)
+    expected = label_confidence(found.graph, TRUE)
+    np.testing.assert_array_equal(edited.confidence[5:], expected[5:])
+    assert (edited.confidence[:5] == 1).all()
+    assert edited.embedding is found.embedding
+    np.testing.assert_array_equal(edited.labels_rc, found.labels_rc)
+
+
+# Exact copies
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1, max_size=30))
+@settings(deadline=None)
+def test_joined_copies_share_the_label_of_their_original_without_gaps(pairs):
+    labels = np.unique([label for label, _ in pairs], return_inverse=True)[1].astype(np.int32)
+    contents = [content for _, content in pairs]
+    copies = np.array([contents.index(content) for content in contents])
+    found = join_copies(labels.reshape(-1), copies)
+    np.testing.assert_array_equal(found, found[copies])
+    assert np.unique(found).tolist() == list(range(found.max() + 1))
+    originals = np.unique(copies)
+    together = set(zip(found[originals].tolist(), labels[originals].tolist(), strict=True))
+    assert len(together) == found.max() + 1
+
+
+def test_copies_have_one_label_in_every_result_and_every_recut():
+    copies = np.arange(120)
+    copies[[1, 40, 70]] = 0  # from three groups
+    result = finish(State(labels=BAD), FOUR, embedding=WIDE, first_copies=copies)
+    for labels in (result.labels, result.labels_sf, result.labels_rc, result.tree.cut(100)):
+        assert len(set(labels[[0, 1, 40, 70]].tolist())) == 1
+
+
+# New samples
+
+
+def test_new_samples_go_to_the_cluster_around_them():
+    result = finish(State(labels=TRUE), FOUR, embedding=CLEAR)
+    shares = cluster_shares(result, FOUR, CENTRES)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares.argmax(axis=1), result.labels[::30])

@@ -1,0 +1,65 @@
+"""`jule reproduce`: one command for all experiments."""
+
+import pytest
+from typer.testing import CliRunner
+
+from jule.cli import app
+from jule.paper.records import read_record
+
+
+@pytest.fixture
+def reproduce(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def reproduce(*arguments):
+        return CliRunner().invoke(app, ["reproduce", *arguments])
+
+    return reproduce
+
+
+def test_experiments_are_listed_with_what_is_measured(reproduce):
+    for arguments in ((), ("--list",)):
+        done = reproduce(*arguments)
+        assert done.exit_code == 0
+        for shown in ("raw-gdl", "0 of 7", "joint", "0 of 27"):
+            assert shown in done.output
+
+
+def test_an_experiment_is_measured_once_and_its_table_printed(reproduce, tmp_path):
+    done = reproduce("raw-gdl", "--datasets", "digits", "--results", "mine")
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("digits      paper")
+    assert "| NMI / AC |" in done.output
+    path = tmp_path / "mine" / "raw-gdl" / "digits.json"
+    record = read_record(path)
+    again = reproduce("raw-gdl", "--datasets", "digits", "--results", "mine")
+    assert again.output == done.output
+    assert read_record(path) == record
+
+
+def test_tables_are_written_into_the_pages_of_a_checkout(reproduce, tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("<!-- results: raw-gdl -->\n<!-- end -->\n")
+    done = reproduce("tables")
+    assert done.output == "wrote README.md\n"
+    assert page.read_text().startswith("<!-- results: raw-gdl -->\n| NMI / AC |")
+    assert reproduce("tables").output == "all tables are up to date\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["jiont"], "unknown experiment 'jiont'. Did you mean 'joint'?"),
+        (["raw-gdl", "--seeds", "3"], "raw-gdl has no option --seeds; it has --datasets"),
+        (["joint", "--preset", "papre"], "unknown preset 'papre'. Did you mean 'paper'?"),
+        (["joint", "--datasets", "mnits"], "unknown data set 'mnits'. Did you mean 'mnist'"),
+        (["all", "--datasets", "usps"], "--datasets belongs to one experiment and not to 'all'"),
+        (["tables", "--preset", "paper"], "--preset belongs to one experiment and not to"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(reproduce, tmp_path, arguments, message):
+    done = reproduce(*arguments)
+    assert done.exit_code == 1
+    assert message in done.output
+    assert "Traceback" not in done.output
+    assert list(tmp_path.iterdir()) == []
