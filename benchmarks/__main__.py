@@ -1,7 +1,18 @@
 """Run all benchmarks, one after the other; `benchmarks.once` needs a second source tree."""
 
-from benchmarks import approximate, growth, linkage, memory, neighbors, pictures, report, training
+from benchmarks import (
+    approximate,
+    growth,
+    linkage,
+    memory,
+    neighbors,
+    pictures,
+    report,
+    small,
+    training,
+)
 
-for benchmark in (neighbors, approximate, linkage, growth, training, memory, pictures, report):
+ALL = (neighbors, approximate, linkage, growth, training, memory, pictures, report, small)
+for benchmark in ALL:
     print(f"--- {benchmark.__name__}: {benchmark.__doc__}")
     benchmark.main()

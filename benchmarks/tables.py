@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from jule.paper.records import read_record
 from jule.paper.tables import fill_pages, markdown
 
@@ -179,6 +181,26 @@ def once_counts(results: Path) -> str:
     return markdown(["", *header], rows)
 
 
+def small(results: Path) -> str:
+    """Mean and standard deviation over the seeds, per set and method."""
+    methods = ("K-means", "linkage", "as they are", "enlarged to 16")
+
+    def cell(runs: list[dict[str, float]]) -> str:
+        parts = []
+        for score in ("nmi", "ac"):
+            values = np.array([run[score] for run in runs])
+            spread = f" ± {values.std():.3f}" if len(runs) > 1 else ""
+            parts.append(f"{values.mean():.3f}{spread}")
+        return " / ".join(parts)
+
+    rows = [
+        [name, f"{found['images']:,}", *(cell(found[method]) for method in methods)]
+        for name, found in _measured(results, "small").items()
+    ]
+    header = ["NMI / AC", "images", "K-means on pixels", "linkage on pixels"]
+    return markdown([*header, "joint, as they are", "joint, enlarged to 16"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "training": training,
     "memory": memory,
@@ -188,6 +210,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "report": report,
     "approximate": approximate,
     "growth": growth,
+    "small": small,
     "once": once,
     "once counts": once_counts,
 }

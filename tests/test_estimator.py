@@ -1,4 +1,4 @@
-"""JULE as scikit-learn knows estimators."""
+"""JULE as a scikit-learn estimator."""
 
 import numpy as np
 import pytest
@@ -15,10 +15,11 @@ from jule.evaluation import nmi
 from jule.images import load_dataset
 
 QUICK = {"min_images": 800, "epochs": 1.0, "n_periods": 2}
+ONE_STEP = {"min_images": 100, "epochs": 0.1, "n_periods": 1}
 
 
-def model(k=5, **options):
-    return JULE(k, rounds=1, settings=QUICK, **options)
+def model(k=5, settings=QUICK, **options):
+    return JULE(k, rounds=1, settings=settings, **options)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def fitted(digits):
     return model().fit(digits[0][:300], digits[1][:300])
 
 
-@parametrize_with_checks([JULE(3, rounds=1, settings={**QUICK, "min_images": 300})])
+@parametrize_with_checks([JULE(3, rounds=1, settings={**ONE_STEP, "min_images": 300})])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -50,7 +51,7 @@ def test_all_attributes_are_there(fitted):
 
 
 def test_labels_are_not_needed(digits):
-    assert model().fit(digits[0][:100]).history_[0].nmi is None
+    assert model(settings=ONE_STEP).fit(digits[0][:100]).history_[0].nmi is None
 
 
 def test_new_images_find_their_clusters(digits, fitted):
@@ -64,29 +65,38 @@ def test_new_images_find_their_clusters(digits, fitted):
     np.testing.assert_allclose(np.linalg.norm(fitted.transform(new), axis=1), 1, atol=1e-5)
 
 
-def test_images_that_were_clustered_are_predicted_as_labelled(digits, fitted):
+def test_fitted_images_are_predicted_as_labelled(digits, fitted):
     same = fitted.predict(digits[0][:300]) == fitted.labels_
     assert same.mean() > 0.97
 
 
 def test_another_number_of_clusters_needs_no_training(fitted):
+    np.testing.assert_array_equal(fitted.recut(5), fitted.labels_)
     for k in (1, 2, 7, 300):
         assert len(np.unique(fitted.recut(k))) == k
-    with pytest.raises(ValueError, match="between 1 and 300"):
-        fitted.recut(301)
+    for k in (0, 301):
+        with pytest.raises(ValueError, match="between 1 and 300"):
+            fitted.recut(k)
 
 
 def test_saved_and_loaded_it_predicts_the_same(digits, fitted, tmp_path):
-    fitted.save(tmp_path / "model")
-    again = JULE.load(tmp_path / "model")
+    fitted.save(str(tmp_path / "model"))
+    again = JULE.load(str(tmp_path / "model"))
     np.testing.assert_array_equal(again.labels_, fitted.labels_)
     np.testing.assert_array_equal(again.predict(digits[0]), fitted.predict(digits[0]))
     np.testing.assert_array_equal(again.recut(3), fitted.recut(3))
     assert again.history_ == fitted.history_
     assert again.get_params()["n_clusters"] == 5
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="overwrite=True"):
         fitted.save(tmp_path / "model")
     fitted.save(tmp_path / "model", overwrite=True)
+
+
+def test_a_folder_that_is_no_run_is_never_overwritten(fitted, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not a run"):
+        fitted.save(tmp_path, overwrite=True)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
 def test_clones_and_parameters():
@@ -104,15 +114,15 @@ def test_in_a_pipeline():
     assert pipeline.predict(vectors[:4]).shape == (4,)
 
 
-def test_a_network_of_the_users_own_is_trained_and_left_as_it_was(digits, tmp_path):
+def test_a_copy_of_the_users_own_network_is_trained(digits, tmp_path):
     own = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.BatchNorm1d(20), nn.Tanh())
     before = own[1].weight.detach().clone()
-    fitted = model(network=own).fit(digits[0][:100])
+    fitted = model(network=own, settings=ONE_STEP).fit(digits[0][:100])
     assert fitted.embedding_.shape == (100, 20)
     assert torch.equal(own[1].weight, before)
     assert not torch.equal(fitted.network_.body[1].weight, before)
     fitted.save(tmp_path / "own")
-    with pytest.raises(ValueError, match="one of yours"):
+    with pytest.raises(ValueError, match="own"):
         JULE.load(tmp_path / "own")
     again = JULE.load(tmp_path / "own", network=own)
     np.testing.assert_array_equal(again.predict(digits[0]), fitted.predict(digits[0]))
@@ -120,12 +130,12 @@ def test_a_network_of_the_users_own_is_trained_and_left_as_it_was(digits, tmp_pa
 
 def test_floats_and_colour_work(digits):
     colour = np.stack([digits[0][:100] / 255.0] * 3, axis=-1)
-    assert len(np.unique(model().fit_predict(colour))) == 5
+    assert len(np.unique(model(settings=ONE_STEP).fit_predict(colour))) == 5
 
 
-def test_k_is_chosen_where_nobody_says(digits):
-    fitted = model(None).fit(digits[0][:200])
-    assert fitted.n_clusters_ >= 2
+def test_an_open_number_of_clusters_is_chosen(digits):
+    fitted = model(None, settings=ONE_STEP).fit(digits[0][:200])
+    assert fitted.n_clusters_ == fitted.choice_.k >= 2
     assert 0 <= fitted.choice_.sureness <= 1
     assert fitted.choice_.candidates[0][0] == fitted.choice_.k
 
@@ -141,16 +151,19 @@ def test_k_is_chosen_where_nobody_says(digits):
         (np.full((4, 3, 3), np.nan), {"k": 2}, "NaN"),
         (np.eye(4), {"k": 2.5}, "n_clusters must be a whole number"),
         (np.eye(4), {"k": 2, "preset": "fast"}, "unknown preset"),
+        (np.zeros((9, 3, 16, 16)), {"k": 2}, r"looks channels-first.*transpose\(0, 2, 3, 1\)"),
+        (np.zeros((9, 2, 8, 8, 3)), {"k": 2}, r"got an array of shape \(9, 2, 8, 8, 3\)"),
     ],
 )
-def test_bad_input_is_refused_in_words(samples, options, message):
+def test_bad_input_is_refused(samples, options, message):
     with pytest.raises(ValueError, match=message):
         model(**options).fit(samples)
 
 
-def test_one_cluster_holds_everything(digits):
+def test_one_cluster_holds_everything_and_trains_nothing(digits):
     fitted = model(1).fit(digits[0][:60])
     assert not fitted.labels_.any()
+    assert {period.steps for period in fitted.history_} == {0}
     assert not fitted.predict(digits[0][:5]).any()
 
 
@@ -164,9 +177,52 @@ def test_images_of_another_size_are_refused_later(fitted):
         fitted.predict(np.zeros((2, 8, 9)))
 
 
-def test_unfitted_it_says_so(digits):
+def test_an_unfitted_model_is_refused(digits, tmp_path):
     for method in ("predict", "transform", "predict_proba"):
         with pytest.raises(NotFittedError):
             getattr(model(), method)(digits[0])
-    with pytest.raises(NotFittedError):
-        model().recut(3)
+    for call in (lambda: model().recut(3), model().report, lambda: model().save(tmp_path)):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+# Progress
+
+
+def test_verbose_shows_bars_on_terminals_only_and_changes_nothing(digits, capsys, monkeypatch):
+    from rich.console import Console
+
+    images = digits[0][:80]
+    quiet = model(3, settings=ONE_STEP).fit(images)
+    loud = model(3, settings=ONE_STEP, verbose=True).fit(images)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    monkeypatch.setattr(Console, "is_terminal", True)
+    on_terminal = model(3, settings=ONE_STEP, verbose=True).fit(images)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "training" in captured.err
+    for other in (loud, on_terminal):
+        np.testing.assert_array_equal(other.labels_, quiet.labels_)
+        np.testing.assert_array_equal(other.embedding_, quiet.embedding_)
+
+
+def test_progress_is_called_with_stages_and_shares(digits):
+    calls = []
+    progress = lambda *call: calls.append(call)  # noqa: E731
+    model(3, settings=ONE_STEP, progress=progress, verbose=True).fit(digits[0][:60])
+    assert {"neighbours", "period 1 of 1, training"} <= {stage for stage, _ in calls}
+    assert all(0 <= share <= 1 for _, share in calls)
+
+
+# The page
+
+
+def test_report_shows_the_images_it_was_fitted_on(digits, fitted, tmp_path):
+    assert fitted.report(umap=False).sheets is not None
+    fitted.save(tmp_path / "model")
+    loaded = JULE.load(tmp_path / "model")
+    assert loaded.report(umap=False).sheets is None
+    again = loaded.report(digits[0][:300], umap=False)
+    assert again.sheets is not None
+    assert (again.summary["images"], again.summary["clusters"]) == (300, 5)

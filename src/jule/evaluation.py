@@ -1,8 +1,8 @@
-"""Scores that compare a found clustering with the true classes.
+"""Scores that compare a clustering with the true classes.
 
-Every score looks only at which samples share a label, never at the labels themselves, so
-clusters may be named by numbers, text or booleans, in any order. The work is done on the list
-of label pairs that occur, so its size grows with the samples and not with clusters x classes.
+The scores depend only on which samples share a label, so labels may be numbers, text or booleans in
+any order. They are computed from the label pairs that occur, so memory grows with the number of
+samples and not with clusters x classes.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ AVERAGES: dict[str, Callable[[float, float], float]] = {
     "min": min,
 }
 
-# Up to this many cells (8 MB) a dense table is cheap, and the plain Hungarian solver reads it.
+# Up to this many cells (8 MB) a dense table is cheap, and the Hungarian algorithm can be used.
 DENSE_CELLS = 1_000_000
 
 
@@ -48,23 +48,24 @@ class _Contingency:
 
     @property
     def same_partition(self) -> bool:
-        """Whether classes and clusters are the same groups under other names."""
+        """Whether classes and clusters are the same partition of the samples."""
         return self.counts.size == self.class_sizes.size == self.cluster_sizes.size
 
 
 def nmi(true: ArrayLike, found: ArrayLike, average: Average = "geometric") -> float:
-    """Normalised mutual information, from 0 (independent) to 1 (same groups).
+    """Compute the normalised mutual information, from 0 (independent) to 1 (same partition).
 
-    The default divides by the geometric mean of the two entropies, ``MI / sqrt(H1 * H2)``, as
-    in the JULE paper. Two single-group labellings score 1; a single group against several
-    scores 0.
+    By default it is divided by the geometric mean of the two entropies, ``MI / sqrt(H1 * H2)``, as
+    in the JULE paper. Two labellings with a single group each score 1; a single group against
+    several scores 0.
 
     Parameters
     ----------
-    true, found : array-like of shape (n,)
-        One label per sample.
-    average : {"geometric", "arithmetic", "max", "min"}
-        How the two entropies are joined into the divisor.
+    true, found
+        (n,) one label per sample.
+    average
+        How the two entropies are combined: ``"geometric"``, ``"arithmetic"``, ``"max"`` or
+        ``"min"``.
 
     Examples
     --------
@@ -77,10 +78,10 @@ def nmi(true: ArrayLike, found: ArrayLike, average: Average = "geometric") -> fl
 
 
 def accuracy(true: ArrayLike, found: ArrayLike) -> float:
-    """Clustering accuracy (AC): share of samples right under the best one-to-one matching.
+    """Compute the clustering accuracy (AC) under the best one-to-one matching.
 
-    Each cluster is matched with at most one class and each class with at most one cluster;
-    samples of unmatched clusters count as wrong.
+    Each cluster is matched with at most one class, and each class with at most one cluster. Samples
+    of unmatched clusters count as wrong.
 
     Examples
     --------
@@ -91,7 +92,7 @@ def accuracy(true: ArrayLike, found: ArrayLike) -> float:
 
 
 def ari(true: ArrayLike, found: ArrayLike) -> float:
-    """Adjusted Rand index: pairs of samples treated alike, 0 on average by chance, at most 1.
+    """Compute the adjusted Rand index: at most 1, and 0 on average for random labels.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def ari(true: ArrayLike, found: ArrayLike) -> float:
 
 
 def ami(true: ArrayLike, found: ArrayLike) -> float:
-    """Adjusted mutual information: 0 on average by chance, at most 1.
+    """Compute the adjusted mutual information: at most 1, and 0 on average for random labels.
 
     ``(MI - E[MI]) / (mean(H1, H2) - E[MI])`` with the arithmetic mean of the entropies.
 
@@ -119,7 +120,7 @@ def ami(true: ArrayLike, found: ArrayLike) -> float:
 
 
 def purity(true: ArrayLike, found: ArrayLike) -> float:
-    """Share of samples that belong to the commonest class of their cluster.
+    """Compute the fraction of samples that belong to the most frequent class of their cluster.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def purity(true: ArrayLike, found: ArrayLike) -> float:
 
 
 def scores(true: ArrayLike, found: ArrayLike) -> dict[str, float]:
-    """All the scores of this module: ``nmi``, ``ac``, ``ari``, ``ami`` and ``purity``.
+    """Compute all scores: ``nmi``, ``ac``, ``ari``, ``ami`` and ``purity``.
 
     Examples
     --------
@@ -167,13 +168,13 @@ def _contingency(true: ArrayLike, found: ArrayLike) -> _Contingency:
 
 
 def _group_numbers(labels: ArrayLike, name: str) -> NDArray[np.int64]:
-    """Labels of any kind as numbers 0, 1, ... (one per distinct label), after checking them."""
+    """Check labels of any kind and number the distinct ones 0, 1, ..."""
     array = _label_array(labels, name)
     try:
         if _has_missing(array):
             raise ValueError(
-                f"{name} has missing labels (NaN, NaT or None): drop those samples from both "
-                "labellings, or give them a label of their own"
+                f"{name} has missing labels (NaN, NaT or None): remove those samples from both "
+                "arguments, or give them a label of their own"
             )
         numbers = np.unique(array, return_inverse=True)[1]
     except TypeError as error:
@@ -185,17 +186,17 @@ def _group_numbers(labels: ArrayLike, name: str) -> NDArray[np.int64]:
 
 
 def _label_array(labels: ArrayLike, name: str) -> NDArray[np.generic]:
-    wanted = f"{name} must be a flat sequence with one label per sample"
+    message = f"{name} must be a flat sequence with one label per sample"
     try:
         array = np.asarray(labels)
     except ValueError as error:
-        raise ValueError(f"{wanted}; it cannot be read as an array ({error})") from error
+        raise ValueError(f"{message}; it cannot be read as an array ({error})") from error
     if array.ndim != 1:
-        raise ValueError(f"{wanted}; its shape is {array.shape}")
+        raise ValueError(f"{message}; its shape is {array.shape}")
     if array.size == 0:
-        raise ValueError(f"{wanted}; it is empty")
+        raise ValueError(f"{message}; it is empty")
     if array.dtype.kind in "US":
-        # numpy turns [nan, "a"] into text; keeping the objects lets the NaN be seen.
+        # numpy converts [nan, "a"] to text; as objects, the NaN is still recognised.
         return np.asarray(labels, dtype=object)
     return array
 
@@ -213,13 +214,13 @@ def _has_missing(array: NDArray[np.generic]) -> bool:
 
 def _nmi(table: _Contingency, average: str) -> float:
     if average not in AVERAGES:
-        raise ValueError(f"average must be one of {', '.join(AVERAGES)}; it is {average!r}")
+        raise ValueError(f"average must be one of {', '.join(AVERAGES)}, got {average!r}")
     if table.same_partition:
         return 1.0
     if table.class_sizes.size == 1 or table.cluster_sizes.size == 1:
         return 0.0
     divisor = AVERAGES[average](_entropy(table.class_sizes), _entropy(table.cluster_sizes))
-    # Rounding can put the ratio a hair above 1.
+    # Rounding can lift the ratio slightly above 1.
     return float(min(1.0, _mutual_information(table) / divisor))
 
 
@@ -228,7 +229,7 @@ def _accuracy(table: _Contingency) -> float:
 
 
 def _ari(table: _Contingency) -> float:
-    # Python integers: products of pair counts overflow 64 bits from about 100,000 samples on.
+    # Python integers, because products of pair counts overflow 64 bits from 100,000 samples on.
     together = int(np.square(table.counts).sum())
     same_class = int(np.square(table.class_sizes).sum())
     same_cluster = int(np.square(table.cluster_sizes).sum())
@@ -245,7 +246,7 @@ def _ari(table: _Contingency) -> float:
 
 
 def _ami(table: _Contingency) -> float:
-    # The quotient below is 0/0 only for equal partitions (all samples apart, or all together).
+    # The quotient below is 0/0 only for equal partitions.
     if table.same_partition:
         return 1.0
     if table.class_sizes.size == 1 or table.cluster_sizes.size == 1:
@@ -256,9 +257,9 @@ def _ami(table: _Contingency) -> float:
 
 
 def _purity(table: _Contingency) -> float:
-    commonest = np.zeros(table.cluster_sizes.size, dtype=np.int64)
-    np.maximum.at(commonest, table.columns, table.counts)
-    return int(commonest.sum()) / table.n_samples
+    most_frequent = np.zeros(table.cluster_sizes.size, dtype=np.int64)
+    np.maximum.at(most_frequent, table.columns, table.counts)
+    return int(most_frequent.sum()) / table.n_samples
 
 
 def _entropy(sizes: NDArray[np.int64]) -> float:
@@ -272,15 +273,15 @@ def _mutual_information(table: _Contingency) -> float:
     by_chance = (table.class_sizes[table.rows] / total) * (
         table.cluster_sizes[table.columns] / total
     )
-    # Rounding can put the information of independent labellings a hair below 0.
+    # Rounding can put the information of independent labels slightly below 0.
     return max(0.0, float((shares * np.log(shares / by_chance)).sum()))
 
 
 def _expected_mutual_information(table: _Contingency) -> float:
-    """Mean mutual information over random labellings with the same group sizes.
+    """Compute the mean mutual information of random labels with the same group sizes.
 
-    It depends on the sizes alone, so equal sizes are taken together: n samples have at most
-    sqrt(2n) different sizes, which keeps this quick with thousands of groups.
+    It depends on the sizes alone, so groups of equal size are handled together. There are at most
+    sqrt(2n) different sizes, so this is fast even with thousands of groups.
     """
     total = table.n_samples
     log_factorial = gammaln(np.arange(total + 1) + 1.0)
@@ -289,7 +290,7 @@ def _expected_mutual_information(table: _Contingency) -> float:
     for size, repeats in zip(*np.unique(table.class_sizes, return_counts=True), strict=True):
         fewest = np.maximum(1, size + cluster_sizes - total)
         lengths = np.minimum(size, cluster_sizes) - fewest + 1
-        # Every overlap possible with each cluster size, one cluster size after the other.
+        # All possible overlaps with each cluster size, one cluster size after the other.
         starts = np.cumsum(lengths) - lengths
         overlap = np.arange(lengths.sum()) + np.repeat(fewest - starts, lengths)
         other = np.repeat(cluster_sizes, lengths)
@@ -311,21 +312,21 @@ def _expected_mutual_information(table: _Contingency) -> float:
 
 
 def _best_matching_total(table: _Contingency) -> int:
-    """Most samples that a one-to-one matching of classes and clusters can cover."""
-    # A class and a cluster that meet nobody else are matched in any best matching. Setting
-    # them aside matters with many clusters: the solvers' time grows with the square of those.
+    """Return the number of samples that the best matching of classes and clusters covers."""
+    # A class and a cluster that overlap only with each other are matched in any best matching.
+    # Without them the solvers are much faster if there are many clusters.
     alone = (np.bincount(table.rows)[table.rows] == 1) & (
         np.bincount(table.columns)[table.columns] == 1
     )
-    settled = int(table.counts[alone].sum())
+    n_certain = int(table.counts[alone].sum())
     rows = np.unique(table.rows[~alone], return_inverse=True)[1]
     columns = np.unique(table.columns[~alone], return_inverse=True)[1]
     counts = table.counts[~alone]
     if counts.size == 0:
-        return settled
+        return n_certain
     if (int(rows.max()) + 1) * (int(columns.max()) + 1) <= DENSE_CELLS:
-        return settled + _dense_matching_total(rows, columns, counts)
-    return settled + _sparse_matching_total(rows, columns, counts)
+        return n_certain + _dense_matching_total(rows, columns, counts)
+    return n_certain + _sparse_matching_total(rows, columns, counts)
 
 
 def _dense_matching_total(
@@ -339,9 +340,8 @@ def _dense_matching_total(
 def _sparse_matching_total(
     rows: NDArray[np.int64], columns: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> int:
-    # The solver matches every row, so each row gets a column of its own that stands for "left
-    # unmatched". It also needs weights above 0, so every weight is raised by 1, which adds
-    # exactly 1 per row to any matching.
+    # The solver matches every row, so each row gets an extra column that means "unmatched". It also
+    # needs positive weights, so every weight is raised by 1, which adds 1 per row to any matching.
     n_rows, n_columns = int(rows.max()) + 1, int(columns.max()) + 1
     spare = np.arange(n_rows)
     weights = csr_array(

@@ -1,4 +1,4 @@
-"""Batches: everybody once an epoch, and nobody without company of the own cluster."""
+"""Batches: each sample once per epoch, and together with others of its cluster."""
 
 import numpy as np
 import pytest
@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from jule.backward.batches import cluster_batches, random_batches
 
 
-def deal_epoch(deal, n):
-    """Take batches until n samples have come."""
-    batches = []
-    while sum(map(len, batches)) < n:
-        batches.append(next(deal))
-    return batches
+def take_epoch(batches, n):
+    """Take batches until they hold n samples."""
+    taken = []
+    while sum(map(len, taken)) < n:
+        taken.append(next(batches))
+    return taken
 
 
-def assert_everybody_once(batches, n):
+def assert_each_sample_once(batches, n):
     assert sorted(np.concatenate(batches).tolist()) == list(range(n))
 
 
@@ -33,19 +33,19 @@ batch_sizes = st.integers(1, 30)
 
 @given(**any_clusters, batch_size=batch_sizes)
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_every_sample_comes_once_an_epoch(labels, per_cluster, seed, batch_size):
-    deal = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
+def test_each_sample_comes_once_per_epoch(labels, per_cluster, seed, batch_size):
+    batches = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
     for _ in range(3):
-        assert_everybody_once(deal_epoch(deal, len(labels)), len(labels))
+        assert_each_sample_once(take_epoch(batches, len(labels)), len(labels))
 
 
 @given(**any_clusters)
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_groups_are_of_one_cluster_and_of_the_right_size(labels, per_cluster, seed):
     # The smallest batches hold one group each.
-    deal = cluster_batches(labels, 1, per_cluster, np.random.default_rng(seed))
+    batches = cluster_batches(labels, 1, per_cluster, np.random.default_rng(seed))
     sizes = {cluster: [] for cluster in labels.tolist()}
-    for group in deal_epoch(deal, len(labels)):
+    for group in take_epoch(batches, len(labels)):
         (cluster,) = set(labels[group].tolist())
         sizes[cluster].append(len(group))
     for cluster, found in sizes.items():
@@ -59,10 +59,10 @@ def test_groups_are_of_one_cluster_and_of_the_right_size(labels, per_cluster, se
 
 @given(**any_clusters, batch_size=batch_sizes)
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_nobody_is_alone_who_has_company(labels, per_cluster, seed, batch_size):
-    deal = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
+def test_no_sample_is_alone_whose_cluster_has_others(labels, per_cluster, seed, batch_size):
+    batches = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
     in_all = np.bincount(labels)
-    for batch in deal_epoch(deal, len(labels)):
+    for batch in take_epoch(batches, len(labels)):
         in_batch = np.bincount(labels[batch], minlength=len(in_all))
         assert (in_all[in_batch == 1] == 1).all()
 
@@ -70,22 +70,22 @@ def test_nobody_is_alone_who_has_company(labels, per_cluster, seed, batch_size):
 @given(**any_clusters, batch_size=batch_sizes)
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_batches_are_full_but_for_the_last(labels, per_cluster, seed, batch_size):
-    deal = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
-    sizes = [len(batch) for batch in deal_epoch(deal, len(labels))]
+    batches = cluster_batches(labels, batch_size, per_cluster, np.random.default_rng(seed))
+    sizes = [len(batch) for batch in take_epoch(batches, len(labels))]
     assert all(batch_size <= size <= batch_size + per_cluster for size in sizes[:-1])
     assert 1 <= sizes[-1] <= batch_size + per_cluster
 
 
 def test_batches_hold_many_clusters_of_equal_share():
     labels = np.repeat(np.arange(100), 4)
-    deal = cluster_batches(labels, 100, 4, np.random.default_rng(0))
-    for batch in deal_epoch(deal, 400):
+    batches = cluster_batches(labels, 100, 4, np.random.default_rng(0))
+    for batch in take_epoch(batches, 400):
         assert np.unique(labels[batch], return_counts=True)[1].tolist() == [4] * 25
 
 
 def test_the_groups_change_from_epoch_to_epoch():
-    deal = cluster_batches(np.zeros(40, np.int64), 1, 4, np.random.default_rng(0))
-    one, two = ({frozenset(group.tolist()) for group in deal_epoch(deal, 40)} for _ in range(2))
+    batches = cluster_batches(np.zeros(40, np.int64), 1, 4, np.random.default_rng(0))
+    one, two = ({frozenset(group.tolist()) for group in take_epoch(batches, 40)} for _ in range(2))
     assert len(one & two) < 3
 
 
@@ -94,7 +94,7 @@ def test_the_seed_decides(dtype):
     labels = (np.arange(60) % 7).astype(dtype)
     one, two, other = (
         np.concatenate(
-            deal_epoch(cluster_batches(labels, 10, 4, np.random.default_rng(seed)), 60)
+            take_epoch(cluster_batches(labels, 10, 4, np.random.default_rng(seed)), 60)
         ).tolist()
         for seed in (1, 1, 2)
     )
@@ -107,12 +107,12 @@ def test_the_seed_decides(dtype):
 
 @given(n=st.integers(1, 60), batch_size=batch_sizes, seed=st.integers(0, 10**6))
 @settings(max_examples=25, deadline=None, derandomize=True)
-def test_random_batches_deal_everybody_once_an_epoch(n, batch_size, seed):
-    deal = random_batches(n, batch_size, np.random.default_rng(seed))
+def test_random_batches_hold_each_sample_once_per_epoch(n, batch_size, seed):
+    batches = random_batches(n, batch_size, np.random.default_rng(seed))
     for _ in range(3):
-        batches = deal_epoch(deal, n)
-        assert_everybody_once(batches, n)
-        assert [len(batch) for batch in batches[:-1]] == [batch_size] * (len(batches) - 1)
+        epoch = take_epoch(batches, n)
+        assert_each_sample_once(epoch, n)
+        assert [len(batch) for batch in epoch[:-1]] == [batch_size] * (len(epoch) - 1)
 
 
 def test_the_seed_decides_random_batches():

@@ -100,7 +100,7 @@ def test_scaled_samples_have_mean_zero_and_deviation_one(shape):
         ((20, 28), None, (20, 28)),
     ],
 )
-def test_larger_images_are_brought_to_the_largest_side(size, max_side, expected):
+def test_larger_images_are_averaged_down_to_max_side(size, max_side, expected):
     images = random_images(3, *size)
     embedder = build_embedder(images, max_side=max_side)
     assert embedder.size == expected
@@ -177,7 +177,7 @@ def test_tap_names():
 
 
 @pytest.mark.parametrize("name", ["top-3", "top-0", "bottom", ""])
-def test_unknown_taps_are_refused(name):
+def test_unknown_taps_are_rejected(name):
     embedder = build_embedder(random_images(4, 28, 28))
     with pytest.raises(ValueError, match=f"unknown layer '{name}': choose one of top, top-1"):
         embedder.tap(torch.zeros(2, 1, 28, 28), name)
@@ -191,11 +191,11 @@ def test_own_networks_have_only_the_top():
         embedder.tap(x, "top-1")
 
 
-# Numbers out and in
+# Weights
 
 
 @pytest.mark.parametrize("shape", [(8, 16, 16, 3), (8, 10)])
-def test_numbers_go_out_and_in_again(shape):
+def test_weights_are_read_and_set(shape):
     samples = random_images(*shape)
     embedder = build_embedder(samples, seed=1)
     embedder.train()(as_images(samples))
@@ -206,7 +206,7 @@ def test_numbers_go_out_and_in_again(shape):
         np.testing.assert_array_equal(get_weights(other)[name], numbers)
 
 
-def test_numbers_taken_out_do_not_change_with_the_network():
+def test_weights_that_were_read_do_not_change_with_the_network():
     embedder = build_embedder(random_images(4, 16, 16))
     state = get_weights(embedder)
     before = {name: numbers.copy() for name, numbers in state.items()}
@@ -219,13 +219,13 @@ def test_numbers_taken_out_do_not_change_with_the_network():
 
 
 @pytest.mark.parametrize("shape", [(4, 28, 28), (4, 16, 16, 3), (4, 13, 13), (4, 10)])
-def test_weights_of_another_network_are_refused(shape):
+def test_weights_of_another_network_are_rejected(shape):
     foreign = get_weights(build_embedder(random_images(*shape)))
     with pytest.raises(ValueError, match="belong to a different network"):
         set_weights(build_embedder(random_images(4, 16, 16)), foreign)
 
 
-def test_missing_weights_are_refused():
+def test_missing_weights_are_rejected():
     embedder = build_embedder(random_images(4, 16, 16))
     state = get_weights(embedder)
     del state["body.top.bias"]

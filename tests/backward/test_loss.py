@@ -233,6 +233,6 @@ def test_duplicates_never_give_nan(seed, negatives):
     assert x.grad.isfinite().all()
 
 
-def test_unknown_negatives_are_refused():
+def test_unknown_negatives_are_rejected():
     with pytest.raises(ValueError, match="unknown negatives 'hardest': choose one of random, near"):
         weighted_triplet_loss(unit_vectors(0, 3), torch.tensor([0, 0, 1]), negatives="hardest")

@@ -1,10 +1,11 @@
-"""Pictures sorted into folders: names of strangers, nothing replaced, killed and gone on with."""
+"""Pictures sorted into folders: hostile names, nothing replaced, killed and run again."""
 
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.export import folders
-from jule.export.folders import PART, Picture, Sorted, sort_into_folders
+from jule.export.folders import PART, Exported, Picture, sort_into_folders
 from jule.export.names import MOST_BYTES, safe_name, safe_text
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs links and signals of POSIX")
@@ -20,11 +21,16 @@ POSIX = pytest.mark.skipif(os.name == "nt", reason="needs links and signals of P
 
 @pytest.fixture(params=["relative", "by path"], autouse=True)
 def way(request, monkeypatch):
-    """Every test, with folders held open and as on systems without that."""
+    """Every test, with folders held open and as on systems that cannot do that."""
     if request.param == "by path":
         monkeypatch.setattr(folders, "RELATIVE", False)
     elif not folders.RELATIVE:
         pytest.skip("this system names no files relative to an open folder")
+
+
+def sort(*arguments, **options):
+    """Sort pictures, and leave the number of folders out of the outcome."""
+    return replace(sort_into_folders(*arguments, **options), n_folders=0)
 
 
 def originals(folder, names=("a.jpg", "b.jpg", "c.jpg")):
@@ -54,7 +60,7 @@ def files_in(folder):
 @POSIX
 def test_links_are_absolute_and_lead_to_the_originals(tmp_path):
     pictures = originals(tmp_path / "from")
-    assert sort_into_folders(pictures, tmp_path / "to", "link") == Sorted(made=3)
+    assert sort(pictures, tmp_path / "to", "link") == Exported(made=3)
     assert files_in(tmp_path / "to") == ["cluster-00/a.jpg", "cluster-00/c.jpg", "cluster-01/b.jpg"]
     link = tmp_path / "to" / "cluster-01" / "b.jpg"
     assert os.readlink(link) == str(tmp_path / "from" / "b.jpg")
@@ -65,7 +71,7 @@ def test_links_are_absolute_and_lead_to_the_originals(tmp_path):
 def test_a_relative_original_is_linked_absolutely(tmp_path, monkeypatch):
     originals(tmp_path / "from")
     monkeypatch.chdir(tmp_path / "from")
-    sort_into_folders([Picture("a.jpg", "x", Path("a.jpg"))], tmp_path / "to", "link")
+    sort([Picture("a.jpg", "x", Path("a.jpg"))], tmp_path / "to", "link")
     assert (tmp_path / "to" / "x" / "a.jpg").read_text() == "a.jpg"
 
 
@@ -73,7 +79,7 @@ def test_copies_have_bytes_times_and_permissions(tmp_path):
     (picture,) = originals(tmp_path / "from", ["a.jpg"])
     os.utime(picture.place, ns=(10**18, 10**18))
     os.chmod(picture.place, 0o640)
-    assert sort_into_folders([picture], tmp_path / "to", "copy") == Sorted(made=1)
+    assert sort([picture], tmp_path / "to", "copy") == Exported(made=1)
     copy = tmp_path / "to" / "cluster-00" / "a.jpg"
     assert not copy.is_symlink()
     assert copy.read_bytes() == b"a.jpg"
@@ -84,23 +90,27 @@ def test_copies_have_bytes_times_and_permissions(tmp_path):
 
 
 def test_pictures_without_a_file_are_written_from_their_content(tmp_path):
-    sort_into_folders(in_memory("0", "digit 1.png"), tmp_path / "to", "copy")
+    sort(in_memory("0", "digit 1.png"), tmp_path / "to", "copy")
     assert files_in(tmp_path / "to") == ["cluster-00/0.png", "cluster-00/digit 1.png"]
     assert (tmp_path / "to" / "cluster-00" / "0.png").read_bytes() == b"0"
 
 
+def test_folders_are_counted(tmp_path):
+    assert sort_into_folders(originals(tmp_path / "from"), tmp_path / "to", "copy").n_folders == 2
+
+
 @pytest.mark.parametrize("how", ["link", "copy"])
 def test_no_pictures_leave_nothing(tmp_path, how):
-    assert sort_into_folders([], tmp_path / "to", how) == Sorted()
+    assert sort([], tmp_path / "to", how) == Exported()
     assert not (tmp_path / "to").exists()
 
 
 @pytest.mark.parametrize("how", [pytest.param("link", marks=POSIX), "copy"])
 def test_a_second_run_only_adds_what_is_missing(tmp_path, how):
     pictures = originals(tmp_path / "from")
-    sort_into_folders(pictures[:2], tmp_path / "to", how)
+    sort(pictures[:2], tmp_path / "to", how)
     before = (tmp_path / "to" / "cluster-00" / "a.jpg").lstat().st_ino
-    assert sort_into_folders(pictures, tmp_path / "to", how) == Sorted(made=1, already_there=2)
+    assert sort(pictures, tmp_path / "to", how) == Exported(made=1, already_there=2)
     assert (tmp_path / "to" / "cluster-00" / "a.jpg").lstat().st_ino == before
 
 
@@ -114,8 +124,8 @@ def test_what_is_there_and_different_is_left_alone(tmp_path, how, other):
         there.mkdir()
     else:
         there.write_text("mine" if other == "shorter" else "mine!")
-    found = sort_into_folders(pictures, tmp_path / "to", how)
-    assert found == Sorted(made=2, conflicts=("cluster-01/b.jpg",))
+    found = sort(pictures, tmp_path / "to", how)
+    assert found == Exported(made=2, conflicts=("cluster-01/b.jpg",))
     assert there.is_dir() or there.read_text().startswith("mine")
 
 
@@ -127,7 +137,7 @@ def test_a_link_to_something_else_is_neither_followed_nor_replaced(tmp_path, how
     victim.write_text("b.jpg")  # even where the bytes are the same
     (tmp_path / "to" / "cluster-01").mkdir(parents=True)
     (tmp_path / "to" / "cluster-01" / "b.jpg").symlink_to(victim)
-    found = sort_into_folders(pictures, tmp_path / "to", how)
+    found = sort(pictures, tmp_path / "to", how)
     assert found.conflicts == ("cluster-01/b.jpg",)
     assert victim.read_text() == "b.jpg"
 
@@ -138,7 +148,7 @@ def test_a_dangling_link_is_a_conflict_and_creates_nothing(tmp_path, how):
     pictures = originals(tmp_path / "from")
     (tmp_path / "to" / "cluster-01").mkdir(parents=True)
     (tmp_path / "to" / "cluster-01" / "b.jpg").symlink_to(tmp_path / "outside")
-    assert sort_into_folders(pictures, tmp_path / "to", how).conflicts == ("cluster-01/b.jpg",)
+    assert sort(pictures, tmp_path / "to", how).conflicts == ("cluster-01/b.jpg",)
     assert not (tmp_path / "outside").exists()
 
 
@@ -159,7 +169,7 @@ def test_a_cluster_folder_that_is_no_folder_is_refused_before_anything_is_made(t
     else:
         trap.symlink_to(outside if kind == "a link" else tmp_path / "nowhere")
     with pytest.raises(NotADirectoryError, match="real folders"):
-        sort_into_folders(pictures, to, how)
+        sort(pictures, to, how)
     assert list(outside.iterdir()) == []
     assert not (tmp_path / "nowhere").exists()
     assert files_in(to) in ([], ["cluster-01"])
@@ -171,7 +181,7 @@ def test_a_trap_under_the_name_of_the_temporary_file_catches_nothing(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "to" / PART).symlink_to(victim)
-    sort_into_folders(originals(tmp_path / "from"), tmp_path / "to", "copy")
+    sort(originals(tmp_path / "from"), tmp_path / "to", "copy")
     assert victim.read_text() == "mine"
     assert len(files_in(tmp_path / "to")) == 3
 
@@ -182,7 +192,7 @@ def test_a_vanished_original_is_named_and_the_rest_goes_on(tmp_path, how):
     pictures[0].place.unlink()
     pictures[1].place.unlink()
     pictures[1].place.mkdir()
-    found = sort_into_folders(pictures, tmp_path / "to", how)
+    found = sort(pictures, tmp_path / "to", how)
     assert found.made == 1
     assert [text.split(":")[0] for text in found.missing] == ["a.jpg", "b.jpg"]
     assert files_in(tmp_path / "to") == ["cluster-00/c.jpg"]
@@ -193,8 +203,8 @@ def test_content_that_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path):
         raise RuntimeError("the archive is locked")
 
     pictures = [Picture("x.png", "c", content=broken), *in_memory("y.png", folder="c")]
-    found = sort_into_folders(pictures, tmp_path / "to", "copy")
-    assert found == Sorted(made=1, missing=("x.png: the archive is locked",))
+    found = sort(pictures, tmp_path / "to", "copy")
+    assert found == Exported(made=1, missing=("x.png: the archive is locked",))
     assert files_in(tmp_path / "to") == ["c/y.png"]
 
 
@@ -209,7 +219,7 @@ def test_an_original_that_vanishes_while_it_is_copied_is_named(tmp_path, monkeyp
         return found
 
     monkeypatch.setattr(folders.os.path, "isfile", gone_after_the_look)
-    found = sort_into_folders(pictures, tmp_path / "to", "copy")
+    found = sort(pictures, tmp_path / "to", "copy")
     assert found.made == 2
     assert found.missing[0].startswith("b.jpg: ")
     assert len(files_in(tmp_path / "to")) == 2
@@ -221,7 +231,7 @@ def test_a_full_disk_stops_and_leaves_no_half_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr(folders.os, "utime", full)
     with pytest.raises(OSError, match="No space"):
-        sort_into_folders(originals(tmp_path / "from"), tmp_path / "to", "copy")
+        sort(originals(tmp_path / "from"), tmp_path / "to", "copy")
     assert files_in(tmp_path / "to") == []
 
 
@@ -231,7 +241,7 @@ def test_links_that_are_impossible_point_to_copy(tmp_path, monkeypatch):
 
     monkeypatch.setattr(folders.os, "symlink", refused)
     with pytest.raises(OSError, match="use --how copy"):
-        sort_into_folders(originals(tmp_path / "from"), tmp_path / "to", "link")
+        sort(originals(tmp_path / "from"), tmp_path / "to", "link")
 
 
 def test_copies_where_a_file_cannot_have_two_names(tmp_path, monkeypatch):
@@ -240,42 +250,40 @@ def test_copies_where_a_file_cannot_have_two_names(tmp_path, monkeypatch):
 
     monkeypatch.setattr(folders.os, "link", refused)
     pictures = originals(tmp_path / "from")
-    assert sort_into_folders(pictures, tmp_path / "to", "copy") == Sorted(made=3)
-    assert sort_into_folders(pictures, tmp_path / "to", "copy") == Sorted(already_there=3)
+    assert sort(pictures, tmp_path / "to", "copy") == Exported(made=3)
+    assert sort(pictures, tmp_path / "to", "copy") == Exported(already_there=3)
     assert len(files_in(tmp_path / "to")) == 3
 
 
 def test_pictures_without_a_file_cannot_be_linked(tmp_path):
     with pytest.raises(ValueError, match="use --how copy"):
-        sort_into_folders(in_memory("a"), tmp_path / "to", "link")
+        sort(in_memory("a"), tmp_path / "to", "link")
     assert not (tmp_path / "to").exists()
 
 
 def test_bad_arguments_are_refused(tmp_path):
     with pytest.raises(ValueError, match="neither a file nor content"):
-        sort_into_folders([Picture("a", "b")], tmp_path / "to", "copy")
+        sort([Picture("a", "b")], tmp_path / "to", "copy")
     with pytest.raises(ValueError, match="'move'"):
-        sort_into_folders([], tmp_path / "to", "move")
+        sort([], tmp_path / "to", "move")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(NotADirectoryError, match="is a file"):
-        sort_into_folders(in_memory("a"), tmp_path / "file", "copy")
+        sort(in_memory("a"), tmp_path / "file", "copy")
 
 
 @pytest.mark.parametrize("to", ["from", "from/sorted", "from/deep/sorted", "."])
 def test_sorting_among_the_originals_is_refused(tmp_path, to):
     pictures = originals(tmp_path / "from", ["a.jpg", "deep/b.jpg"])
     with pytest.raises(ValueError, match="originals"):
-        sort_into_folders(pictures, tmp_path / to, "copy")
+        sort(pictures, tmp_path / to, "copy")
     assert files_in(tmp_path) == ["from/a.jpg", "from/deep/b.jpg"]
 
 
 def test_sorting_into_the_source_is_refused_also_beside_all_pictures(tmp_path):
     pictures = originals(tmp_path / "from", ["deep/a.jpg"])
-    with pytest.raises(ValueError, match="read again"):
-        sort_into_folders(
-            pictures, tmp_path / "from" / "to", "copy", source_folder=tmp_path / "from"
-        )
-    assert sort_into_folders(pictures, tmp_path / "to", "copy", source_folder=tmp_path / "from")
+    with pytest.raises(ValueError, match="would be read with them next time"):
+        sort(pictures, tmp_path / "from" / "to", "copy", source_folder=tmp_path / "from")
+    assert sort(pictures, tmp_path / "to", "copy", source_folder=tmp_path / "from")
 
 
 @POSIX
@@ -283,12 +291,12 @@ def test_a_detour_into_the_originals_is_seen(tmp_path):
     pictures = originals(tmp_path / "from")
     (tmp_path / "detour").symlink_to(tmp_path / "from")
     with pytest.raises(ValueError, match="originals"):
-        sort_into_folders(pictures, tmp_path / "detour" / "to", "copy")
+        sort(pictures, tmp_path / "detour" / "to", "copy")
 
 
 def test_progress_ends_at_one(tmp_path):
     shares = []
-    sort_into_folders(originals(tmp_path / "from"), tmp_path / "to", "copy", shares.append)
+    sort(originals(tmp_path / "from"), tmp_path / "to", "copy", shares.append)
     assert shares == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
 
 
@@ -350,15 +358,15 @@ def test_one_name_many_times_becomes_many_names(tmp_path):
         "c/cat 3.jpg",
         "c/cat.jpg",
     ]
-    assert sort_into_folders(pictures, tmp_path / "to", "copy") == Sorted(made=6)
+    assert sort(pictures, tmp_path / "to", "copy") == Exported(made=6)
     assert files_in(tmp_path / "to") == expected
     assert (tmp_path / "to" / "c" / "CAT (two) 2.jpg").read_bytes() == b"2"
-    assert sort_into_folders(pictures, tmp_path / "to", "copy") == Sorted(already_there=6)
+    assert sort(pictures, tmp_path / "to", "copy") == Exported(already_there=6)
 
 
 def test_long_names_that_are_alike_when_cut_stay_apart(tmp_path):
     names = [f"{'p' * 300}/{'x' * 300}{number}.jpg" for number in range(12)]
-    assert sort_into_folders(in_memory(*names), tmp_path / "to", "copy") == Sorted(made=12)
+    assert sort(in_memory(*names), tmp_path / "to", "copy") == Exported(made=12)
     found = [path.name for path in (tmp_path / "to" / "cluster-00").iterdir()]
     assert len(found) == 12
     assert all(len(name) <= MOST_BYTES and name.endswith(".jpg") for name in found)
@@ -374,7 +382,7 @@ def test_folder_names_are_made_safe_and_alike_ones_are_one(tmp_path):
         Picture(f"{number}", folder, content=bytes, suffix=".png")
         for number, folder in enumerate(["../out", "Cats", "cats", "", "a/../../b"])
     ]
-    sort_into_folders(pictures, tmp_path / "to", "copy")
+    sort(pictures, tmp_path / "to", "copy")
     assert [path.name for path in tmp_path.iterdir()] == ["to"]
     found = sorted(path.name for path in (tmp_path / "to").iterdir())
     assert found == ["Cats", "_out", "a_.._.._b", "unnamed"]
@@ -402,14 +410,14 @@ def test_nothing_is_ever_written_outside(pictures, how):
         ]
         to = folder / "deep" / "to"
         to.mkdir(parents=True)
-        assert sort_into_folders(given_pictures, to, how) == Sorted(made=len(pictures))
+        assert sort(given_pictures, to, how) == Exported(made=len(pictures))
         assert all(path.is_dir() for path in to.iterdir())
         assert sum(len(list(inside.iterdir())) for inside in to.iterdir()) == len(pictures)
         outside = [path for path in folder.rglob("*") if to not in path.parents]
         assert sorted(outside) == sorted([to.parent, to, original.parent, original])
         assert original.read_text() == "mine"
-        again = sort_into_folders(given_pictures, to, how)
-        assert again == Sorted(already_there=len(pictures))
+        again = sort(given_pictures, to, how)
+        assert again == Exported(already_there=len(pictures))
 
 
 CHILD = """
@@ -454,7 +462,7 @@ folders.sort_into_folders(pictures, to, how)
         ("link", "after symlink"),
     ],
 )
-def test_killed_in_the_middle_and_gone_on_with(tmp_path, how, moment):
+def test_killed_in_the_middle_and_run_again(tmp_path, how, moment):
     source, to = tmp_path / "from", tmp_path / "to"
     names = [f"{number}.jpg" for number in range(10)]
     pictures = originals(source, names)
@@ -469,8 +477,8 @@ def test_killed_in_the_middle_and_gone_on_with(tmp_path, how, moment):
     assert done.returncode == -signal.SIGKILL, done.stderr
     half = len([name for name in files_in(to) if not name.endswith(PART)])
     assert half < 10
-    found = sort_into_folders(pictures, to, how)
-    assert found == Sorted(made=10 - half, already_there=half)
+    found = sort(pictures, to, how)
+    assert found == Exported(made=10 - half, already_there=half)
     assert files_in(to) == sorted(f"cluster-0{n % 3}/{name}" for n, name in enumerate(names))
     for number, name in enumerate(names):
         assert (to / f"cluster-0{number % 3}" / name).read_text() == name
@@ -482,12 +490,12 @@ def test_two_at_once_are_refused(tmp_path):
         pytest.skip("no folder is held open")
 
     def second():
-        with pytest.raises(BlockingIOError, match="already"):
-            sort_into_folders(in_memory("b"), tmp_path / "to", "copy")
+        with pytest.raises(BlockingIOError, match="another process is sorting"):
+            sort(in_memory("b"), tmp_path / "to", "copy")
         return b"first"
 
-    found = sort_into_folders([Picture("a", "c", content=second)], tmp_path / "to", "copy")
-    assert found == Sorted(made=1)
+    found = sort([Picture("a", "c", content=second)], tmp_path / "to", "copy")
+    assert found == Exported(made=1)
 
 
 @POSIX
@@ -503,6 +511,6 @@ def test_a_folder_swapped_for_a_link_while_it_is_written_to_leads_nowhere(tmp_pa
         return b"first"
 
     pictures = [Picture("a", "c", content=swap), *in_memory("b", folder="c")]
-    sort_into_folders(pictures, to, "copy")
+    sort(pictures, to, "copy")
     assert list(outside.iterdir()) == []
     assert files_in(tmp_path / "moved") == ["a", "b.png"]

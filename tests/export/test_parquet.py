@@ -33,7 +33,7 @@ def test_columns_come_back(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["labels.parquet"]
 
 
-def test_file_names_that_are_no_text_are_spelled_out(tmp_path):
+def test_file_names_that_are_not_utf8_are_escaped(tmp_path):
     write_parquet(tmp_path / "x", {"path": ["caf\udce9.jpg"]})
     assert parquet.read_table(tmp_path / "x").to_pydict() == {"path": ["caf\\xe9.jpg"]}
 
@@ -46,7 +46,7 @@ def test_no_rows(tmp_path):
 
 
 def test_columns_of_two_lengths_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equal lengths"):
         write_parquet(tmp_path / "x", {"path": ["a"], "cluster": []})
     assert list(tmp_path.iterdir()) == []
 

@@ -133,7 +133,7 @@ def test_progress_reaches_the_end():
     assert shares[-1] == 1.0
 
 
-def test_a_hub_that_everybody_points_to():
+def test_a_hub_that_all_samples_point_to():
     # Rows of the tables differ in length by orders of magnitude, and grow as clusters merge.
     rng = np.random.default_rng(0)
     n = 120

@@ -1,4 +1,4 @@
-"""Exact neighbours against comparing everybody with everybody; approximate ones by recall."""
+"""Exact neighbours against a comparison of all pairs, approximate ones by their recall."""
 
 import numpy as np
 import pytest

@@ -184,7 +184,7 @@ def test_adding_to_a_key_adds_both_numbers_and_uses_no_place():
     assert table.rows[0]["used"] == 1
 
 
-def test_a_key_that_comes_back_starts_anew():
+def test_a_key_that_is_added_again_starts_from_zero():
     table = Table([4])
     table.add(0, 9, 1.0, 10.0)
     table.remove(0, 9)

@@ -1,4 +1,4 @@
-"""The weighted triplet loss, one triplet after the other."""
+"""The weighted triplet loss, one triplet at a time."""
 
 
 def squared_distance(x, y):
@@ -8,15 +8,15 @@ def squared_distance(x, y):
 def triplet_loss(vectors, labels, gamma, margin, n_nearest=None):
     """Eq. 11 as a hinge on squared distances, averaged over all triplets (i, j, k).
 
-    i and j are two samples of one cluster, k is of another: all there are, or the `n_nearest`
-    nearest to i.
+    i and j are two samples of one cluster, k is one of another cluster: all of them, or the
+    `n_nearest` nearest to i.
     """
-    everybody = range(len(vectors))
+    samples = range(len(vectors))
     hinges = []
-    for i in everybody:
-        others = [k for k in everybody if labels[k] != labels[i]]
+    for i in samples:
+        others = [k for k in samples if labels[k] != labels[i]]
         others.sort(key=lambda k: squared_distance(vectors[i], vectors[k]))
-        for j in everybody:
+        for j in samples:
             if j == i or labels[j] != labels[i]:
                 continue
             positive = squared_distance(vectors[i], vectors[j])

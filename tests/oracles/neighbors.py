@@ -1,4 +1,4 @@
-"""Nearest neighbours and their weights, by comparing everybody with everybody."""
+"""Nearest neighbours and their weights, by a comparison of all pairs."""
 
 import math
 

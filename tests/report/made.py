@@ -64,13 +64,13 @@ def results_of(samples, k, names=None, *, true_labels=None, first_copies=None):
     )
 
 
-def run_of(folder, samples, k, names=None, *, first_copies=None, source=None):
+def run_of(folder, samples, k, names=None, *, first_copies=None, source=None, spec=None):
     """A run folder with all its files; its samples are beside it unless `source` has them."""
     results = results_of(samples, k, names, first_copies=first_copies)
     if source is None:
         source = folder.with_suffix(".npz")
         np.savez(source, images=samples)
-    run = create_run(folder, results.config, fingerprint(samples), source=str(source))
+    run = create_run(folder, results.config, fingerprint(samples), source=str(source), spec=spec)
     write_results(run, results, init_network(samples, results.config))
     write_duplicates(run.path(DUPLICATES), results.names, results.first_copies)
     for period, clusters in enumerate((len(samples) // 3, len(samples) // 8, k)):

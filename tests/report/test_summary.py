@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from jule.images import load_dataset
+from jule.images import load_dataset, read_images
 from jule.joint.result import with_labels
 from jule.report import Report, summarize
 from jule.report.arrays import page_arrays
@@ -167,6 +168,24 @@ def test_without_its_images_a_run_still_has_a_page(tmp_path, digits):
     assert report.sheets is None
     assert str(source) in report.summary["no_pictures"]
     assert Report.of_run(run, digits[0][:40]).sheets is not None
+
+
+def test_the_images_of_a_folder_are_read_again(tmp_path, digits):
+    folder = tmp_path / "photos"
+    (folder / "a").mkdir(parents=True)
+    for number, image in enumerate(digits[0][:30]):
+        Image.fromarray((image * 15).astype(np.uint8)).save(folder / "a" / f"{number}.png")
+    data = read_images(folder)
+    run = run_of(tmp_path / "run", data.samples, 3, data.names, source=folder, spec=data.spec)
+    report = Report.of_run(run, umap=False)
+    assert report.sheets is not None
+    assert report.summary["title"] == "photos"
+    assert report.summary["originals"] == folder.as_uri() + "/"
+    folder.rename(tmp_path / "moved")
+    assert Report.of_run(run, umap=False).sheets is None
+    moved = Report.of_run(run, source=tmp_path / "moved", umap=False)
+    assert moved.sheets is not None
+    assert moved.summary["originals"] == (tmp_path / "moved").as_uri() + "/"
 
 
 def test_originals_are_named_only_where_they_lie_in_a_folder(tmp_path):

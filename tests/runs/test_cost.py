@@ -1,21 +1,26 @@
-"""What a run will need, from a few steps of the real thing."""
+"""The estimate of what a run will need."""
 
-from jule.runs.cost import estimate_run
 from jule.joint import Config
+from jule.runs.cost import estimate_cost
 
 CONFIG = Config(n_clusters=10)
 
 
 def test_more_images_take_longer_and_more_memory():
-    few, many = (estimate_run(n, (16, 16), CONFIG) for n in (1_000, 1_000_000))
+    few, many = (estimate_cost(n, (16, 16), CONFIG) for n in (1_000, 1_000_000))
     assert 0 < few.seconds < many.seconds
     assert many.memory - few.memory == 4 * 16 * 16 * (1_000_000 - 1_000)
 
 
 def test_colour_counts_in_memory():
-    grey, colour = (estimate_run(10_000, shape, CONFIG) for shape in ((8, 8), (8, 8, 3)))
+    grey, colour = (estimate_cost(10_000, shape, CONFIG) for shape in ((8, 8), (8, 8, 3)))
     assert colour.memory - grey.memory == 4 * 10_000 * 8 * 8 * 2
 
 
+def test_one_cluster_needs_no_training():
+    one, ten = (estimate_cost(1_000, (32, 32), Config(n_clusters=k)) for k in (1, 10))
+    assert one.seconds < ten.seconds / 5
+
+
 def test_vectors_have_an_estimate_too():
-    assert estimate_run(1_000, (7,), CONFIG).seconds > 0
+    assert estimate_cost(1_000, (7,), CONFIG).seconds > 0

@@ -1,31 +1,48 @@
-"""Changes made on the page, taken back: strictly, and without losing what the machine found."""
+"""Edits made on the page: applied strictly, kept by later ones, and the found labels kept too."""
 
 import json
+import os
+import shutil
 
 import numpy as np
 import pytest
 
 from jule.images import load_dataset
-from jule.runs.edits import apply_edits, parse_edits, read_edits
-from jule.report.inputs import cluster_names, labels_id, run_id
-from jule.runs import read_results
+from jule.runs.edits import apply_edits, labels_id, parse_edits, read_edits
+from jule.runs.folder import RunFolder
+from jule.runs.results import read_automatic, read_results
 from jule.runs.tables import read_labels
 from tests.report.made import run_of
 
+N, K = 60, 3
+COPY, ORIGINAL = 11, 4
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of digits, one of them an exact copy."""
+    images = load_dataset("digits").images[:N].copy()
+    images[COPY] = images[ORIGINAL]
+    copies = np.arange(N)
+    copies[COPY] = ORIGINAL
+    names = [f"{number}.png" for number in range(N)]
+    return run_of(tmp_path_factory.mktemp("made") / "run", images, K, names, first_copies=copies)
+
 
 @pytest.fixture
-def run(tmp_path):
-    images = load_dataset("digits").images[:60]
-    return run_of(tmp_path / "run", images, 3, names=[f"{i}.png" for i in range(60)])
+def run(made, tmp_path):
+    shutil.copytree(made.folder, tmp_path / "run")
+    return RunFolder(tmp_path / "run")
 
 
-def edits_of(run, /, **changes):
-    finished = read_results(run)
+def edits_for(run, /, **changes):
+    """The file that a page of the run as it is would download."""
+    results = read_results(run)
     edits = {
-        "format": "jule-edits-1",
-        "run": run_id(finished),
-        "labels": labels_id(finished.result.labels),
-        "k": None,
+        "format": "jule-edits-2",
+        "run": results.id,
+        "labels": labels_id(results.result.labels),
+        "k": results.result.n_clusters,
         "names": {},
         "moves": [],
     }
@@ -33,97 +50,219 @@ def edits_of(run, /, **changes):
 
 
 def move(image, cluster):
-    return {"image": image, "path": f"{image}.png", "cluster": cluster}
+    return {"image": int(image), "path": f"{image}.png", "cluster": int(cluster)}
+
+
+def apply(run, edits):
+    return apply_edits(run, parse_edits(edits))
 
 
 def labels_of(run, name="labels.csv"):
-    return read_labels(run.path(name))[1]
+    return read_labels(run.path(name)).labels
 
 
-def test_names_and_moves_reach_the_run(run):
-    before = labels_of(run)
-    image = int(np.flatnonzero(before == 0)[0])
-    edits = edits_of(run, names={"1": " ones "}, moves=[move(image, 2)])
-    applied = apply_edits(run, parse_edits(edits))
-    assert applied.n_moved == 1
+def members(run, cluster):
+    """Images of a cluster without copies."""
+    inside = np.flatnonzero(labels_of(run) == cluster)
+    return [image for image in inside.tolist() if image not in (COPY, ORIGINAL)]
+
+
+def test_names_and_moves_are_written_and_the_found_labels_are_kept(run):
+    before, content = labels_of(run), run.path("labels.csv").read_bytes()
+    image = members(run, 0)[0]
+    results, n_moved = apply(run, edits_for(run, names={"1": " ones "}, moves=[move(image, 2)]))
+    assert n_moved == 1
     after = labels_of(run)
     assert after[image] == 2
     assert (after != before).sum() == 1
-    assert cluster_names(run) == {1: "ones"}
-    np.testing.assert_array_equal(labels_of(run, "labels_auto.csv"), before)
-    summary = run.report().summary
-    assert summary["groups"][1]["name"] == "ones"
-    assert summary["edited"]
-    assert read_results(run).result.labels[image] == 2
+    assert run.path("labels_auto.csv").read_bytes() == content
+    again = read_results(run)
+    assert again.edited
+    assert again.result.chosen == "edited"
+    for found in (results, again):
+        assert found.cluster_names == {1: "ones"}
+        assert found.result.labels[image] == 2
+        assert np.flatnonzero(found.by_hand).tolist() == [image]
+    np.testing.assert_allclose(again.result.confidence, results.result.confidence, atol=5e-5)
+    np.testing.assert_array_equal(again.result.tree.merges, results.result.tree.merges)
+    np.testing.assert_array_equal(read_automatic(run).labels, before)
 
 
-def test_a_page_made_before_the_last_change_still_counts(run):
+def test_apply_is_one_atomic_write_of_labels(run, monkeypatch):
+    written, real = [], os.replace
+
+    def replace(part, path):
+        written.append(os.path.basename(path))
+        real(part, path)
+
+    monkeypatch.setattr("jule.files.os.replace", replace)
+    before = {path.name: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
+    edits = edits_for(run, names={"0": "a"}, moves=[move(members(run, 0)[0], 1)])
+    apply(run, edits)
+    assert written == ["labels_auto.csv", "labels.csv"]  # the first time, the found ones first
+    written.clear()
+    apply(run, edits_for(run, names={"0": "b"}))
+    assert written == ["labels.csv"]
+    for name, content in before.items():
+        if name != "labels.csv":
+            assert run.path(name).read_bytes() == content, name
+
+
+def test_interrupted_before_labels_are_written_a_run_is_as_it_was(run, monkeypatch):
     before = labels_of(run)
-    a, b = np.flatnonzero(before == 0)[:2].tolist()
-    first = edits_of(run, moves=[move(a, 1)])
-    second = edits_of(run, moves=[move(a, 1), move(b, 1)])
-    apply_edits(run, parse_edits(first))
-    apply_edits(run, parse_edits(second))
-    assert labels_of(run)[[a, b]].tolist() == [1, 1]
+    edits = edits_for(run, moves=[move(members(run, 0)[0], 1)])
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jule.runs.edits.write_labels", fail)
+        with pytest.raises(KeyboardInterrupt):
+            apply(run, edits)
+    np.testing.assert_array_equal(read_results(run).result.labels, before)
+    apply(run, edits)  # the page still fits
     np.testing.assert_array_equal(labels_of(run, "labels_auto.csv"), before)
 
 
-def test_a_cut_of_the_tree_becomes_the_labels(run):
-    apply_edits(run, parse_edits(edits_of(run, k=7, labels=None)))
-    finished = read_results(run)
-    np.testing.assert_array_equal(labels_of(run), finished.result.tree.cut(7))
+def test_a_second_apply_keeps_names_and_moves_of_the_first(run):
+    a, b = members(run, 0)[:2]
+    apply(run, edits_for(run, names={"0": "zeros", "1": "ones"}, moves=[move(a, 1)]))
+    results, _ = apply(run, edits_for(run, names={"2": "twos"}, moves=[move(b, 2)]))
+    assert results.cluster_names == {0: "zeros", 1: "ones", 2: "twos"}
+    assert results.result.labels[[a, b]].tolist() == [1, 2]
+    again = read_results(run)
+    for found in (results, again):
+        assert np.flatnonzero(found.by_hand).tolist() == sorted([a, b])
+        assert (found.result.confidence[[a, b]] == 1).all()
+    assert again.cluster_names == results.cluster_names
+
+
+def test_cleared_names_vanish(run):
+    apply(run, edits_for(run, names={"0": "zeros", "1": "ones"}))
+    results, _ = apply(run, edits_for(run, names={"0": "", "1": " "}))
+    assert results.cluster_names == read_results(run).cluster_names == {}
+
+
+def test_names_survive_a_recut(run):
+    apply(run, edits_for(run, names={"0": "zeros", "1": "ones", "2": "twos"}))
+    before = labels_of(run)
+    results, n_moved = apply(run, edits_for(run, k=5))
+    assert n_moved == 0
+    assert results.result.n_clusters == 5
+    assert sorted(results.cluster_names.values()) == ["ones", "twos", "zeros"]
+    for cluster, name in results.cluster_names.items():
+        inside = results.result.labels == cluster
+        was = ["zeros", "ones", "twos"].index(name)
+        assert (before[inside] == was).mean() > 0.5
+
+
+def test_a_recut_on_the_page_becomes_the_labels(run):
+    results = read_results(run)
+    expected = results.columns(7)["cluster"]
+    after, _ = apply(run, edits_for(run, k=7))
+    assert after.result.labels.tolist() == expected
+    assert labels_of(run).tolist() == expected
+    np.testing.assert_array_equal(read_results(run).result.tree.cut(7), expected)
+
+
+def test_copies_move_together(run):
+    other = (labels_of(run)[ORIGINAL] + 1) % K
+    results, n_moved = apply(run, edits_for(run, moves=[move(COPY, other)]))
+    assert n_moved == 2
+    assert results.result.labels[[ORIGINAL, COPY]].tolist() == [other, other]
+    assert (results.result.confidence[[ORIGINAL, COPY]] == 1).all()
+    for k in (1, 2, 5, N - 1):
+        cut = read_results(run).result.tree.cut(k)
+        assert cut[ORIGINAL] == cut[COPY]
 
 
 def test_new_and_empty_clusters_leave_no_gap(run):
-    before = labels_of(run)
-    gone = np.flatnonzero(before == 1).tolist()
-    kept = int(np.flatnonzero(before == 0)[0])
+    gone = np.flatnonzero(labels_of(run) == 1).tolist()
+    kept = members(run, 0)[0]
     moves = [move(image, 2) for image in gone] + [move(kept, 3)]
-    edits = edits_of(run, names={"1": "gone", "2": "two", "3": "new"}, moves=moves)
-    apply_edits(run, parse_edits(edits))
+    edits = edits_for(run, names={"1": "gone", "2": "two", "3": "new"}, moves=moves)
+    results, _ = apply(run, edits)
     assert np.unique(labels_of(run)).tolist() == [0, 1, 2]
-    assert cluster_names(run) == {1: "two", 2: "new"}
+    assert results.cluster_names == {1: "two", 2: "new"}
+
+
+def test_edits_of_an_older_page_start_from_the_labels_it_showed(run):
+    a, b = members(run, 0)[:2]
+    first = edits_for(run, names={"1": "ones"}, moves=[move(a, 1)])
+    second = edits_for(run, moves=[move(b, 1)])  # from the same page, which did not know of `a`
+    apply(run, first)
+    found = labels_of(run, "labels_auto.csv")
+    results, _ = apply(run, second)
+    assert results.result.labels[b] == 1
+    assert results.result.labels[a] == found[a] == 0
+    assert np.flatnonzero(results.by_hand).tolist() == [b]
+    assert results.cluster_names == {1: "ones"}
+    np.testing.assert_array_equal(labels_of(run, "labels_auto.csv"), found)
+
+
+def test_a_page_that_is_neither_of_these_is_refused(run):
+    apply(run, edits_for(run, moves=[move(members(run, 0)[0], 1)]))
+    middle = edits_for(run)
+    apply(run, edits_for(run, moves=[move(members(run, 0)[0], 2)]))
+    with pytest.raises(ValueError, match="older than the run's labels: make the page again"):
+        apply(run, middle)
 
 
 BAD = {
     "another format": ({"format": "jule-edits-9"}, "format"),
+    "an earlier format": ({"format": "jule-edits-1"}, "make the page again"),
     "another run": ({"run": "00000000"}, "another run"),
+    "no run": ({"run": None}, "'run' must be"),
     "other labels": ({"labels": "00000000"}, "older than"),
-    "no start": ({"labels": None}, "one of 'k' and 'labels'"),
-    "two starts": ({"k": 3}, "one of 'k' and 'labels'"),
-    "k of text": ({"k": "3", "labels": None}, "'k' must be"),
-    "k too large": ({"k": 999, "labels": None}, "between 1 and 60"),
+    "no labels": ({"labels": None}, "'labels' must be"),
+    "no k": ({"k": None}, "'k' must be"),
+    "k of text": ({"k": "3"}, "'k' must be"),
+    "k of true": ({"k": True}, "'k' must be"),
+    "k below one": ({"k": 0}, "'k' must be"),
+    "k too large": ({"k": 999}, "between 1 and 60"),
     "an unknown key": ({"script": "x"}, "'script'"),
     "an unknown image": ({"moves": [move(99, 1)]}, "image 99"),
+    "an image below zero": ({"moves": [move(-1, 1)]}, "image -1"),
     "another path": ({"moves": [{"image": 1, "path": "x.png", "cluster": 1}]}, r"1\.png"),
-    "an unknown cluster": ({"moves": [move(1, 9)]}, "cluster"),
+    "an unknown cluster": ({"moves": [move(1, 9)]}, "cluster 9"),
+    "a new cluster with a gap": ({"moves": [move(1, 4), move(2, 4)]}, "cluster 3"),
     "a cluster below zero": ({"moves": [move(1, -1)]}, "cluster -1"),
+    "a cluster far too large": ({"moves": [move(1, 2_000_000_000)]}, "cluster 2000000000"),
+    "a cluster beyond all numbers": ({"moves": [move(1, 10**30)]}, "cluster 10000"),
     "a move of true": ({"moves": [{"image": True, "path": "1.png", "cluster": 1}]}, "whole"),
     "a move without a path": ({"moves": [{"image": 1, "cluster": 1}]}, "image, path and cluster"),
-    "a name of nobody": ({"names": {"9": "nine"}}, "cluster 9"),
+    "a name of no cluster": ({"names": {"9": "nine"}}, "cluster 9"),
     "a name for text": ({"names": {"x": "nine"}}, "cluster number"),
-    "an empty name": ({"names": {"1": " "}}, "name of cluster 1"),
-    "a long name": ({"names": {"1": "x" * 201}}, "1 to 200"),
+    "a name below zero": ({"names": {"-1": "x"}}, "cluster number"),
+    "a name that is a number": ({"names": {"1": 1}}, "name of cluster 1"),
+    "a long name": ({"names": {"1": "x" * 201}}, "at most 200"),
     "names in a list": ({"names": []}, "'names'"),
     "moves in an object": ({"moves": {}}, "'moves'"),
 }
 
 
-@pytest.mark.parametrize(("changes", "said"), BAD.values(), ids=BAD.keys())
-def test_bad_edits_are_refused_and_nothing_is_touched(run, changes, said):
-    before = run.path("labels.csv").read_bytes()
-    with pytest.raises(ValueError, match=said):
-        apply_edits(run, parse_edits(edits_of(run, **changes)))
-    assert run.path("labels.csv").read_bytes() == before
-    assert not run.path("labels_auto.csv").exists()
-    assert not run.path("cluster_names.json").exists()
+@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD.keys())
+def test_bad_edits_are_refused_and_nothing_is_written(made, changes, message):
+    files = {path: path.stat().st_mtime_ns for path in made.folder.iterdir()}
+    with pytest.raises(ValueError, match=message):
+        apply(made, edits_for(made, **changes))
+    assert {path: path.stat().st_mtime_ns for path in made.folder.iterdir()} == files
 
 
-def test_a_file_that_is_not_json_is_named(tmp_path):
+@pytest.mark.parametrize("value", [None, 3, [1], "x"])
+def test_other_json_is_no_file_of_edits(value):
+    with pytest.raises(ValueError, match="not a file of edits"):
+        parse_edits(value)
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path):
     path = tmp_path / "edits.json"
     path.write_text("{")
     with pytest.raises(ValueError, match=r"edits\.json is not JSON"):
         read_edits(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"edits\.json is not JSON"):
+        read_edits(path)
     path.write_text(json.dumps([1]))
-    with pytest.raises(ValueError, match=r"edits\.json: not a file of changes"):
+    with pytest.raises(ValueError, match=r"edits\.json: not a file of edits"):
         read_edits(path)

@@ -1,95 +1,148 @@
-"""The tables of a run: written, read back, and ranks."""
+"""The tables of a run: columns, ranks, and hostile names that come back as they were."""
 
 import csv
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jule.forward.assign import centre_distances
 from jule.images import Skipped
 from jule.runs.tables import (
-    csv_of_labels,
-    label_rows,
+    csv_text,
+    label_columns,
     ranks_in_clusters,
+    read_duplicates,
     read_first_copies,
     read_labels,
+    read_skipped,
     write_duplicates,
     write_labels,
     write_skipped,
 )
 
-ODD = ["a.jpg", "a,b.jpg", 'say "x".jpg', "two\nlines.jpg", "cr\r.jpg", " é ✓.jpg", "=1+1", "[red]"]
+HOSTILE = [
+    "a.jpg", "a,b.jpg", 'say "x".jpg', "two\nlines.jpg", "cr\r.jpg", "crlf\r\n.jpg", " é ✓.jpg",
+    "=1+1", "[red]", "caf\udce9.png", "", "name", "'", "a;b\tc",
+]  # fmt: skip
 
 
-def rows(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_labels_come_back_as_they_were(tmp_path):
-    labels = np.arange(len(ODD), dtype=np.int32) % 3
-    confidence = np.linspace(0, 1, len(ODD))
-    write_labels(tmp_path / "labels.csv", ODD, labels, confidence)
-    names, clusters, sure = read_labels(tmp_path / "labels.csv")
-    assert names == ODD
-    np.testing.assert_array_equal(clusters, labels)
-    np.testing.assert_allclose(sure, confidence, atol=5e-5)
-    assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
+def table(names, labels, confidence=None, distances=None, cluster_names=None):
+    n = len(names)
+    return label_columns(
+        names,
+        np.asarray(labels, np.int32),
+        np.ones(n) if confidence is None else np.asarray(confidence),
+        np.zeros(n) if distances is None else np.asarray(distances),
+        cluster_names,
+    )
 
 
 def test_the_columns_of_labels():
-    text = csv_of_labels(["a.jpg", "b.jpg"], np.array([0, 0]), np.array([0.25, 1 / 3]))
-    assert text == "path,cluster,confidence,rank\r\na.jpg,0,0.2500,2\r\nb.jpg,0,0.3333,1\r\n"
-    columns = label_rows(["a"], np.array([4]), np.array([0.5]))
-    assert columns == {"path": ["a"], "cluster": [4], "confidence": [0.5], "rank": [1]}
-
-
-def test_what_was_skipped_is_listed_with_its_reason(tmp_path):
-    skipped = [Skipped(name, f"because, {number}") for number, name in enumerate(ODD)]
-    write_skipped(tmp_path / "skipped.csv", skipped)
-    found = [(row["path"], row["reason"]) for row in rows(tmp_path / "skipped.csv")]
-    assert found == [(one.name, one.reason) for one in skipped]
-
-
-def test_nothing_skipped_is_a_table_with_a_head_alone(tmp_path):
-    write_skipped(tmp_path / "skipped.csv", [])
-    assert (tmp_path / "skipped.csv").read_bytes() == b"path,reason\r\n"
-
-
-def test_copies_come_back_as_they_were(tmp_path):
-    first = np.array([0, 1, 0, 3, 1, 0, 6, 7])
-    write_duplicates(tmp_path / "duplicates.csv", ODD, first)
-    assert rows(tmp_path / "duplicates.csv")[0] == {"path": ODD[2], "same_as": ODD[0]}
-    np.testing.assert_array_equal(read_first_copies(tmp_path / "duplicates.csv", ODD), first)
-
-
-def test_without_a_table_of_copies_there_are_none(tmp_path):
-    assert read_first_copies(tmp_path / "gone.csv", ["a", "b"]).tolist() == [0, 1]
-
-
-def test_names_that_are_listed_twice_do_not_lead_astray(tmp_path):
-    names = ["a", "b", "a"]
-    write_duplicates(tmp_path / "d.csv", names, np.array([0, 1, 0]))
-    found = read_first_copies(tmp_path / "d.csv", names)
-    assert found[0] == 0
-    assert found[1] == 1
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 4), st.floats(0, 1, allow_nan=False)), min_size=1, max_size=40
+    columns = table(["a.jpg", "b.jpg"], [0, 0], [0.25, 1 / 3], [2.0, 1.0], {0: "cats"})
+    assert csv_text(columns) == (
+        "path,cluster,confidence,rank,name\r\na.jpg,0,0.2500,2,cats\r\nb.jpg,0,0.3333,1,cats\r\n"
     )
+
+
+def test_hostile_names_of_samples_and_of_clusters_come_back(tmp_path):
+    n = len(HOSTILE)
+    labels, confidence = np.arange(n), np.linspace(0, 1, n)
+    names = {number: name for number, name in enumerate(reversed(HOSTILE)) if name}
+    by_hand = np.arange(n) % 3 == 0
+    columns = table(HOSTILE, labels, confidence, cluster_names=names)
+    write_labels(tmp_path / "labels.csv", columns, by_hand)
+    found = read_labels(tmp_path / "labels.csv")
+    assert found.names == HOSTILE
+    assert found.cluster_names == names
+    np.testing.assert_array_equal(found.labels, labels)
+    np.testing.assert_allclose(found.confidence, confidence, atol=5e-5)
+    np.testing.assert_array_equal(found.by_hand, by_hand)
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.csv"]
+
+
+@given(st.lists(st.text(max_size=8), min_size=1, max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_any_text_comes_back(tmp_path_factory, names):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    write_labels(path, table(names, [0] * len(names)))
+    assert read_labels(path).names == names
+
+
+@pytest.mark.parametrize(
+    "text", ["path,cluster\r\na,0\r\n", "path,cluster,confidence\r\na,x,1\r\n", "path\r\na\r\n"]
 )
-def test_ranks_number_each_cluster_from_the_surest(pairs):
-    labels = np.array([label for label, _ in pairs])
-    confidence = np.array([sure for _, sure in pairs])
-    ranks = ranks_in_clusters(labels, confidence)
+def test_a_damaged_table_is_named(tmp_path, text):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(ValueError, match=r"labels\.csv is damaged"):
+        read_labels(tmp_path / "labels.csv")
+
+
+# Ranks
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(0, 1)), min_size=1, max_size=40))
+def test_ranks_are_a_strict_order_from_the_nearest_to_the_farthest(pairs):
+    labels, distances = (np.array(values) for values in zip(*pairs, strict=True))
+    ranks = ranks_in_clusters(labels, distances)
     for label in set(labels.tolist()):
         inside = labels == label
         assert sorted(ranks[inside].tolist()) == list(range(1, inside.sum() + 1))
-        by_rank = confidence[inside][np.argsort(ranks[inside])]
-        assert (np.diff(by_rank) <= 0).all()
+        assert (np.diff(distances[inside][np.argsort(ranks[inside])]) >= 0).all()
 
 
-def test_equally_sure_samples_keep_their_order():
-    assert ranks_in_clusters(np.zeros(3, int), np.ones(3)).tolist() == [1, 2, 3]
+def test_rank_1_is_the_sample_nearest_to_the_centre_of_its_cluster():
+    rng = np.random.default_rng(0)
+    embedding, labels = rng.normal(size=(60, 5)), rng.integers(0, 4, 60)
+    ranks = ranks_in_clusters(labels, centre_distances(embedding, labels))
+    for label in range(4):
+        inside = np.flatnonzero(labels == label)
+        centre = embedding[inside].mean(axis=0)
+        nearest = inside[np.linalg.norm(embedding[inside] - centre, axis=1).argmin()]
+        assert ranks[nearest] == 1
+
+
+def test_ranks_do_not_depend_on_the_order_of_files_where_confidence_is_equal():
+    rng = np.random.default_rng(0)
+    embedding, labels = rng.normal(size=(40, 3)), np.repeat([0, 1], 20)
+    names = [f"{number}.jpg" for number in range(40)]
+
+    def rank_of_names(order):
+        distances = centre_distances(embedding[order], labels[order])
+        columns = table([names[i] for i in order], labels[order], distances=distances)
+        return dict(zip(columns["path"], columns["rank"], strict=True))
+
+    assert rank_of_names(np.arange(40)) == rank_of_names(rng.permutation(40))
+
+
+# Skipped files and duplicates
+
+
+def test_skipped_files_are_listed_with_their_reasons(tmp_path):
+    plain = [name for name in HOSTILE if "\udce9" not in name]
+    skipped = [Skipped(name, f"because, {number}") for number, name in enumerate(plain)]
+    write_skipped(tmp_path / "skipped.csv", skipped)
+    assert read_skipped(tmp_path / "skipped.csv") == [(one.name, one.reason) for one in skipped]
+    write_skipped(tmp_path / "skipped.csv", [])
+    assert (tmp_path / "skipped.csv").read_bytes() == b"path,reason\r\n"
+    assert read_skipped(tmp_path / "nowhere.csv") == []
+
+
+def test_copies_come_back(tmp_path):
+    first = np.arange(len(HOSTILE))
+    first[[2, 5]], first[4] = 0, 1
+    write_duplicates(tmp_path / "duplicates.csv", HOSTILE, first)
+    with open(tmp_path / "duplicates.csv", newline="") as file:
+        assert next(csv.DictReader(file)) == {"path": HOSTILE[2], "same_as": HOSTILE[0]}
+    np.testing.assert_array_equal(read_first_copies(tmp_path / "duplicates.csv", HOSTILE), first)
+    assert read_duplicates(tmp_path / "duplicates.csv") == [
+        [HOSTILE[0], HOSTILE[2], HOSTILE[5]],
+        [HOSTILE[1], HOSTILE[4]],
+    ]
+
+
+def test_a_name_that_is_listed_twice_is_nobody_elses_copy(tmp_path):
+    names = ["a", "b", "a"]
+    write_duplicates(tmp_path / "d.csv", names, np.array([0, 1, 0]))
+    assert read_first_copies(tmp_path / "d.csv", names)[:2].tolist() == [0, 1]

@@ -183,7 +183,11 @@ def build_embedder(
     """
     normalize = normalize and samples.ndim > 2
     mean, std = channel_moments(samples, normalize=normalize)
-    size = None if samples.ndim == 2 else input_size(samples.shape[1], samples.shape[2], min_side, max_side)
+    size = (
+        None
+        if samples.ndim == 2
+        else input_size(samples.shape[1], samples.shape[2], min_side, max_side)
+    )
     if body is None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""The tree of merges: every clustering from n clusters to one, in one small table."""
+"""The tree of all merges, which holds every clustering from n clusters to one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from jule.files import write_arrays
 
 FORMAT = 1
 
-# What reading a damaged or foreign .npz file can raise.
+# Errors that reading a damaged or foreign .npz file can raise.
 DAMAGED = (
     KeyError, ValueError, TypeError, EOFError, OSError, RuntimeError, BadZipFile, zlib.error
 )  # fmt: skip
 
 
 def default_min_cluster_size(n_samples: int, k: int) -> int:
-    """Say from how many samples on a cluster counts towards k: n / (20 k), rounded up.
+    """Return the smallest size at which a cluster counts towards k: n / (20 k), rounded up.
 
-    Outliers form clusters of a few samples that nothing wants to merge with; each of them would
-    take the place of a real cluster.
+    Outliers form clusters of a few samples that hardly merge with others. Each of them would take
+    the place of a real cluster.
 
     Examples
     --------
@@ -39,19 +39,19 @@ def default_min_cluster_size(n_samples: int, k: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class MergeTree:
-    """All merges of n samples, in the order they were made.
+    """All merges of n samples, in order.
 
-    Nodes are numbered as scipy does: samples are 0 .. n-1, merge t makes node n+t.
+    Nodes are numbered as in scipy: samples are 0 .. n-1, and merge t creates node n+t.
 
     Attributes
     ----------
     n_samples
-        The number of leaves.
+        Number of samples, the leaves of the tree.
     merges
         (t, 2) int64: the two nodes of every merge, smaller number first.
     affinities
-        (t,) float64: A(C_a, C_b) of Eq. 12 when they merged; NaN inside a first cluster, 0 where
-        clusters without affinity were joined.
+        (t,) float64: affinity of the two nodes when they merged (Eq. 12); NaN within an initial
+        cluster, and 0 where clusters without affinity were joined.
 
     Examples
     --------
@@ -74,27 +74,27 @@ class MergeTree:
 
     @property
     def n_clusters(self) -> int:
-        """How many clusters are left after the last merge; 1 when the tree is whole."""
+        """Number of clusters after the last merge; 1 if the tree is complete."""
         return self.n_samples - len(self.merges)
 
     @property
     def n_initial(self) -> int:
-        """How many first clusters there were."""
+        """Number of initial clusters."""
         return self.n_samples - int(np.isnan(self.affinities).sum())
 
     def cut(self, k: int, min_cluster_size: int = 1) -> NDArray[np.int32]:
-        """Give every sample's cluster, 0 .. k-1, numbered by first sample, when k are left.
+        """Return the labels of k clusters, numbered 0 .. k-1 by their first sample.
 
         Parameters
         ----------
         k
-            The number of clusters, from `n_clusters` to `n_samples`.
+            Number of clusters, from `n_clusters` to `n_samples`.
         min_cluster_size
-            Clusters with fewer samples do not count: the tree is cut at the last moment when k
-            clusters of that size exist, and what is smaller goes with the branch it merges into
-            next, to the largest cluster there (of equal ones, that of the smaller node). Where k
-            clusters of that size never exist at one time, the size is lowered just as far as
-            needed: there are never fewer than k.
+            Clusters with fewer samples do not count towards k. The tree is cut after the last merge
+            that leaves k clusters of that size. Smaller clusters are absorbed by the branch they
+            merge into next, by the largest cluster in it (of equal ones, that of the smaller node).
+            If k clusters of that size never exist at the same time, the size is lowered as little
+            as necessary, so that there are always k clusters.
 
         Examples
         --------
@@ -112,8 +112,8 @@ class MergeTree:
             raise ValueError(f"min_cluster_size must be 1 or more, got {min_cluster_size}")
         if min_cluster_size > 1 and self.n_clusters > 1:
             raise ValueError(
-                f"min_cluster_size={min_cluster_size} needs a whole tree, but merging stopped at "
-                f"{self.n_clusters} clusters"
+                f"min_cluster_size={min_cluster_size} needs a complete tree, but merging stopped "
+                f"at {self.n_clusters} clusters"
             )
         steps, size = self._moment_of(k, min_cluster_size)
         labels: NDArray[np.int32] = _labels_after(self.n_samples, self.merges, steps, size)
@@ -126,10 +126,10 @@ class MergeTree:
         return self._last_moment_with(k, min_cluster_size)
 
     def _last_moment_with(self, k: int, size: int) -> tuple[int, int]:
-        """Count the merges made when k clusters of `size`, or of less if need be, last exist."""
+        """Return the last step with k clusters of `size`, and the size, lowered if necessary."""
         possible, impossible = 1, size + 1
         while impossible - possible > 1:
-            # The wanted size is tried first; only when it fails does the search halve.
+            # The given size is tried first; if it is too large, bisection follows.
             tried = size if impossible > size else (possible + impossible) // 2
             if _last_step_with(self.n_samples, self.merges, k, tried) < 0:
                 impossible = tried
@@ -138,10 +138,10 @@ class MergeTree:
         return int(_last_step_with(self.n_samples, self.merges, k, possible)), possible
 
     def to_scipy(self) -> NDArray[np.float64]:
-        """Give the tree as a linkage matrix of scipy.cluster.hierarchy.
+        """Return the tree as a linkage matrix for scipy.cluster.hierarchy.
 
-        The height of a merge is its place in the order of merges, 1, 2, ...: affinities need not
-        fall from merge to merge, so they cannot serve as heights.
+        The height of a merge is its number, 1, 2, ...: affinities do not always decrease from merge
+        to merge, so they cannot serve as heights.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class MergeTree:
         """
         if self.n_clusters != 1:
             raise ValueError(
-                f"scipy knows whole trees only, but merging stopped at {self.n_clusters} clusters"
+                f"scipy needs a complete tree, but merging stopped at {self.n_clusters} clusters"
             )
         sizes = _node_sizes(self.n_samples, self.merges)[self.n_samples :]
         heights = np.arange(1, len(self.merges) + 1)
@@ -181,7 +181,7 @@ class MergeTree:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 if int(archive["format"]) != FORMAT:
-                    raise ValueError(f"format {archive['format']} is not known")
+                    raise ValueError(f"unknown format {archive['format']}")
                 return cls(int(archive["n_samples"]), archive["merges"], archive["affinities"])
         except (FileNotFoundError, PermissionError, IsADirectoryError):
             raise
@@ -190,13 +190,13 @@ class MergeTree:
 
 
 def _problem_with(n_samples: int, merges: NDArray, affinities: NDArray) -> str | None:
-    """Say what keeps the table from being a tree, or None."""
+    """Return what is wrong with the merges, or None."""
     if n_samples < 1:
         return f"n_samples is {n_samples}"
     if merges.ndim != 2 or merges.shape[1] != 2 or merges.dtype.kind not in "iu":
         return f"merges must be whole numbers of shape (t, 2), got {merges.dtype} {merges.shape}"
     if affinities.shape != (len(merges),) or affinities.dtype.kind not in "fiu":
-        return f"{len(merges)} merges need as many affinities, got {affinities.shape}"
+        return f"{len(merges)} merges need as many affinities, got shape {affinities.shape}"
     if len(merges) >= n_samples:
         return f"{n_samples} samples allow {n_samples - 1} merges, got {len(merges)}"
     made = n_samples + np.arange(len(merges))
@@ -217,7 +217,7 @@ def _node_sizes(n, merges):
 
 @njit(cache=True)
 def _last_step_with(n, merges, k, min_size):
-    """Count the merges made when, for the last time, k clusters hold min_size; -1 if never."""
+    """Return the last step at which k clusters have min_size samples, or -1."""
     sizes = _node_sizes(n, merges)
     counting = n if min_size <= 1 else 0
     last = 0 if counting >= k else -1
@@ -232,7 +232,7 @@ def _last_step_with(n, merges, k, min_size):
 
 @njit(cache=True)
 def _labels_after(n, merges, steps, min_size):
-    """Label the samples by their cluster after `steps` merges, small clusters absorbed."""
+    """Label the samples by cluster after `steps` merges, with small clusters absorbed."""
     sizes = _node_sizes(n, merges)
     goes_to = _goes_to(n, merges, sizes, steps, min_size)
     numbers = np.full(sizes.shape[0], -1, np.int32)
@@ -262,7 +262,7 @@ def _goes_to(n, merges, sizes, steps, min_size):
 
 @njit(cache=True)
 def _largest_counting_below(n, merges, sizes, steps, min_size):
-    """Give, for every node, the largest cluster below it that counts; -1 where there is none."""
+    """Return, for every node, the largest cluster below it that counts, or -1."""
     heir = np.full(sizes.shape[0], -1, np.int64)
     alive = np.ones(n + steps, np.bool_)
     for t in range(steps):
@@ -281,10 +281,10 @@ def _largest_counting_below(n, merges, sizes, steps, min_size):
 
 
 def counting_affinities(tree: MergeTree, most: int) -> NDArray[np.float64]:
-    """Give the affinity of the merge that ends k clusters, for k = 2 .. most.
+    """Return the affinity of the merge that turns k clusters into k - 1, for k = 2 .. most.
 
-    As in `MergeTree.cut`, clusters of fewer than n / (20 k) samples do not count; inside first
-    clusters, where merges have no affinity, it is infinite.
+    Clusters of fewer than n / (20 k) samples do not count, as in `MergeTree.cut`. The affinity is
+    infinite within initial clusters, where merges have none.
 
     Examples
     --------
@@ -362,7 +362,7 @@ def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.i
 
     Examples
     --------
-    >>> merges = np.array([[0, 1], [3, 4], [2, 5], [6, 7]])
+    >>> merges = np.array([[0, 1], [3, 4], [2, 6], [5, 7]])
     >>> tree = MergeTree(5, merges, np.zeros(4))
     >>> branch_numbers(tree, np.array([0, 0, 1, 1, 1]))[-4:].tolist()
     [0, 1, 1, 1]

@@ -123,4 +123,4 @@ def min_size(tree: MergeTree, k: int, config: Config) -> int:
     >>> min_size(tree, 2, Config()), min_size(tree, 2, Config(min_cluster_size=2))
     (1, 2)
     """
-    return config.min_cluster_size or default_min_cluster_size(tree.n_samples, k)
+    return config.min_cluster_size or default_min_cluster_size(tree.n_samples, max(1, k))

@@ -84,9 +84,8 @@ def parse_edits(value: Any) -> Edits:
 
     Examples
     --------
-    >>> parse_edits(
-    ...     {"format": "jule-edits-2", "run": "5f3a9c01", "labels": "0b", "k": 4, "names": {"0": "cats"}}
-    ... ).names
+    >>> edits = {"format": "jule-edits-2", "run": "5f3a", "labels": "0b", "k": 4}
+    >>> parse_edits({**edits, "names": {"0": "cats"}}).names
     {0: 'cats'}
     """
     if isinstance(value, dict) and value.get("format") == "jule-edits-1":
@@ -175,6 +174,8 @@ def edit_labels(
             raise ValueError(f"image {image} ({path}) is not one of the run's {len(labels)}")
         if paths[image] != path:
             raise ValueError(f"image {image} of the run is {paths[image]}, not {path}")
+        if not 0 <= cluster < n_before + len(edits.moves):  # each move creates one at most
+            raise _no_such_cluster(cluster, n_before)
         n_after = max(n_after, cluster + 1)
         copies = first_copies == first_copies[image]
         moved_labels[copies] = cluster
@@ -187,17 +188,16 @@ def edit_labels(
     return EditedLabels(closed.reshape(-1).astype(np.int32), kept, moved)
 
 
-def _check_clusters(
-    edits: Edits, labels: NDArray[np.int32], n_before: int, n_after: int
-) -> None:
-    used = set(np.unique(labels).tolist())
-    wrong = {cluster for cluster in used if cluster < 0}
-    wrong |= set(range(n_before, n_after)) - used  # new clusters are numbered without gaps
+def _check_clusters(edits: Edits, labels: NDArray[np.int32], n_before: int, n_after: int) -> None:
+    # New clusters are numbered without gaps.
+    wrong = set(range(n_before, n_after)) - set(np.unique(labels).tolist())
     wrong |= {cluster for cluster in edits.names if cluster >= n_after}
     if wrong:
-        raise ValueError(
-            f"cluster {min(wrong)} is neither one of the {n_before} clusters nor a new one"
-        )
+        raise _no_such_cluster(min(wrong), n_before)
+
+
+def _no_such_cluster(cluster: int, n_before: int) -> ValueError:
+    return ValueError(f"cluster {cluster} is neither one of the {n_before} clusters nor a new one")
 
 
 def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
@@ -209,9 +209,9 @@ def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
     if edits.run != results.id:
         raise ValueError(f"these edits were made on the page of another run than {run.folder}")
     automatic = read_automatic(run) if results.edited else results.result
-    start, names = _start(run, edits, results, automatic)
+    start, names, by_hand = _start(run, edits, results, automatic)
     edited = edit_labels(edits, results.names, start, names, results.first_copies)
-    by_hand = results.by_hand | edited.moved
+    by_hand = by_hand | edited.moved
     result = with_labels(
         automatic,
         edited.labels,
@@ -228,19 +228,23 @@ def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
 
 def _start(
     run: RunFolder, edits: Edits, results: RunResults, automatic: Result
-) -> tuple[NDArray[np.int32], dict[int, str]]:
-    """Return the labels and names that the edits start from: the page may be an older one."""
+) -> tuple[NDArray[np.int32], dict[int, str], NDArray[np.bool_]]:
+    """Return the labels, names and samples moved by hand that the edits start from.
+
+    The page may be an older one, made from the labels as they were found.
+    """
     if labels_id(results.result.labels) == edits.labels:
-        base, names = results.result, results.cluster_names
+        base, names, by_hand = results.result, results.cluster_names, results.by_hand
     elif labels_id(automatic.labels) == edits.labels:
         base, names = automatic, _names_by_overlap(results, automatic.labels)
+        by_hand = np.zeros_like(results.by_hand)
     else:
         raise ValueError(
             "these edits were made on a page that is older than the run's labels: make the page "
             f"again with jule report {run.folder}"
         )
     labels = recut(base, edits.k, results.config)
-    return labels, recut_names(base, names, edits.k, results.config)
+    return labels, recut_names(base, names, edits.k, results.config), by_hand
 
 
 def _names_by_overlap(results: RunResults, labels: NDArray[np.int32]) -> dict[int, str]:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -225,7 +226,7 @@ def read_results(run: RunFolder) -> RunResults:
             by_hand=table.by_hand,
             first_copies=first_copies,
         )
-    except (KeyError, TypeError, ValueError, EOFError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, EOFError, IndexError, BadZipFile, zlib.error) as error:
         raise ValueError(f"{run.folder} cannot be read: {error}") from error
 
 

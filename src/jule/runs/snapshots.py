@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
 from jule.files import write_arrays
 
 MOST_SAMPLES = 2000  # more points only hide each other

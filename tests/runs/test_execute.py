@@ -1,0 +1,261 @@
+"""Runs executed: killed at any moment and resumed to the same bytes, read back, damaged."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jule.backward import embed
+from jule.images import fingerprint, load_dataset
+from jule.joint import Config
+from jule.joint.state import load_state
+from jule.runs.execute import execute
+from jule.runs.folder import STATES, RunFolder, create_run
+from jule.runs.reading import read_again
+from jule.runs.results import read_network, read_results
+
+QUICK = Config(n_clusters=5, n_periods=3, rounds=1, min_images=600, epochs=1.0)
+FILES = {
+    "config.json", "history.json", "snapshots", "labels.csv", "labels_sf.npy", "labels_rc.npy",
+    "embedding.npy", "neighbors.npz", "tree.npz", "network.safetensors", "result.json",
+}  # fmt: skip
+SAME = ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy", "tree.npz")
+
+
+@pytest.fixture(scope="module")
+def digits():
+    data = load_dataset("digits")
+    few = data.labels < 5
+    return data.images[few][:200], data.labels[few][:200]
+
+
+def new_run(folder, images, source=""):
+    return create_run(folder, QUICK, fingerprint(images), source=str(source))
+
+
+@pytest.fixture(scope="module")
+def whole(digits, tmp_path_factory):
+    """A run that was not interrupted, and what it returned."""
+    run = new_run(tmp_path_factory.mktemp("runs") / "whole", digits[0])
+    return run, execute(run, digits[0], labels=digits[1])
+
+
+def assert_same_files(run, other):
+    for name in SAME:
+        assert run.path(name).read_bytes() == other.path(name).read_bytes(), name
+    shots = sorted(os.listdir(other.path("snapshots")))
+    assert sorted(os.listdir(run.path("snapshots"))) == shots
+    for shot in shots:
+        one, two = (each.path("snapshots") / shot for each in (run, other))
+        assert one.read_bytes() == two.read_bytes(), shot
+
+
+def test_a_finished_run_has_all_its_files_and_no_others(whole):
+    run, _ = whole
+    assert run.is_finished
+    assert set(os.listdir(run.folder)) == FILES
+    rows = run.path("labels.csv").read_text().splitlines()
+    assert rows[0] == "path,cluster,confidence,rank,name,by_hand"
+    assert len(rows) == 201
+    scores = json.loads(run.path("result.json").read_text())["scores"]
+    assert scores["labels"]["nmi"] > 0.5
+    assert len(os.listdir(run.path("snapshots"))) == 1 + QUICK.n_periods
+
+
+def test_results_are_read_back_as_they_were_returned(digits, whole):
+    run, returned = whole
+    again = read_results(run)
+    assert (again.id, again.config, again.names) == (returned.id, QUICK, returned.names)
+    assert (again.seconds, again.scores) == (returned.seconds, returned.scores)
+    assert again.history == returned.history
+    one, two = again.result, returned.result
+    assert (one.chosen, one.sigma2, one.choice) == (two.chosen, two.sigma2, two.choice)
+    for name in ("labels", "labels_sf", "labels_rc", "embedding"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    np.testing.assert_allclose(one.confidence, two.confidence, atol=5e-5)
+    np.testing.assert_array_equal(one.tree.merges, two.tree.merges)
+    np.testing.assert_array_equal(one.graph.weights, two.graph.weights)
+    embedded = embed(read_network(run, device="cpu"), digits[0])
+    np.testing.assert_allclose(embedded, one.embedding, atol=1e-6)
+
+
+class Stopped(Exception):
+    """Raised where Ctrl-C would be."""
+
+
+def stop_at(stage):
+    def progress(name, _):
+        if name == stage:
+            raise Stopped
+
+    return progress
+
+
+def test_seconds_accumulate_over_resumed_legs(digits, whole, tmp_path):
+    run = new_run(tmp_path / "run", digits[0])
+    identity = {"config": QUICK.to_json(), "data": fingerprint(digits[0])}
+    seconds = [0.0]
+    for period in (2, 3):
+        with pytest.raises(Stopped):
+            execute(run, digits[0], progress=stop_at(f"period {period} of 3, training"))
+        state = load_state(run.path(STATES), identity)
+        assert state.n_periods == period - 1
+        seconds.append(state.seconds)
+    results = execute(run, digits[0], labels=digits[1])
+    seconds.append(results.seconds)
+    spent = [sum(period.seconds.values()) for period in results.history]
+    for (before, after), least in zip(pairwise(seconds), spent, strict=True):
+        assert after - before >= least
+    assert read_results(run).seconds == results.seconds
+    assert not run.path(STATES).exists()
+    assert_same_files(run, whole[0])
+
+
+def test_a_run_stopped_after_its_last_period_is_finished_from_its_state(
+    digits, whole, tmp_path, monkeypatch
+):
+    run = new_run(tmp_path / "run", digits[0])
+
+    def fail(*_, **__):
+        raise Stopped
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jule.runs.execute.finish", fail)
+        with pytest.raises(Stopped):
+            execute(run, digits[0])
+    assert not run.is_finished
+    execute(run, digits[0])
+    assert_same_files(run, whole[0])
+
+
+# One process is started, and forks a child for every leg: each is killed by SIGKILL, before its
+# first, second, third, ... write, or at a random moment. The last leg of each run is let alone.
+KILLER = """
+import os, random, signal, sys, time
+import numpy as np
+import jule.files
+from jule.runs.execute import execute
+from jule.runs.folder import RunFolder, create_run
+
+samples = np.load(sys.argv[1])
+writes, whole = map(RunFolder, sys.argv[2:4])
+moments = [RunFolder(folder) for folder in sys.argv[4:]]
+start = time.perf_counter()
+execute(whole, samples)
+seconds = time.perf_counter() - start
+
+def forked(leg):
+    pid = os.fork()
+    if pid == 0:
+        try:
+            leg()
+        finally:
+            os._exit(0)
+    return pid
+
+def killed_before_write(number):
+    def leg():
+        calls, real = 0, os.replace
+        def replace(*args):
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            real(*args)
+        jule.files.os.replace = replace
+        execute(writes, samples)
+    return leg
+
+legs = 0
+while not writes.is_finished:
+    legs += 1
+    assert legs < 40
+    os.waitpid(forked(killed_before_write(legs)), 0)
+print("writes", legs)
+random.seed(0)
+for run in moments:
+    for _ in range(2):
+        pid = forked(lambda: execute(run, samples))
+        time.sleep(random.uniform(0, seconds))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    if not run.is_finished:
+        assert os.waitpid(forked(lambda: execute(run, samples)), 0)[1] == 0
+print("moments", len(moments))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks and kills as POSIX does")
+def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_happened(digits, whole, tmp_path):
+    np.save(tmp_path / "samples.npy", digits[0])
+    names = ("writes", "whole", "one", "two", "three")
+    runs = [new_run(tmp_path / name, digits[0]) for name in names]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLER, tmp_path / "samples.npy", *(run.folder for run in runs)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env={**os.environ, "NUMBA_THREADING_LAYER": "workqueue"},  # the one that can be forked
+    )
+    assert done.returncode == 0, done.stderr
+    legs = int(done.stdout.split()[1])
+    assert legs > 5
+    for run in runs:
+        assert_same_files(run, whole[0])
+        assert not list(run.folder.rglob("*.part"))
+
+
+# Data
+
+
+def test_resuming_with_other_data_is_refused(digits, tmp_path):
+    run = new_run(tmp_path / "run", digits[0])
+    with pytest.raises(ValueError, match="the data is not what"):
+        execute(run, digits[0][:100])
+    with pytest.raises(ValueError, match="or different values"):
+        execute(run, 255 - digits[0])
+
+
+def test_the_samples_of_a_run_are_read_again(digits, tmp_path):
+    np.savez(tmp_path / "digits.npz", images=digits[0])
+    run = new_run(tmp_path / "run", digits[0], tmp_path / "digits.npz")
+    np.testing.assert_array_equal(read_again(run).samples, digits[0])
+    (tmp_path / "digits.npz").rename(tmp_path / "moved.npz")
+    assert len(read_again(run, str(tmp_path / "moved.npz"))) == 200
+    with pytest.raises(FileNotFoundError, match=r"digits\.npz"):
+        read_again(run)
+    with pytest.raises(ValueError, match="does not say where its images are"):
+        read_again(new_run(tmp_path / "other", digits[0]))
+
+
+def test_an_unfinished_run_cannot_be_read(digits, tmp_path):
+    run = new_run(tmp_path / "run", digits[0])
+    for read in (read_results, read_network):
+        with pytest.raises(ValueError, match="is not finished: jule resume"):
+            read(run)
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"snapshots"}))
+@pytest.mark.parametrize("damage", ["cut", "empty"])
+def test_a_damaged_file_is_an_error_that_names_the_run(whole, tmp_path, name, damage):
+    for file in filter(Path.is_file, whole[0].folder.iterdir()):
+        shutil.copy(file, tmp_path)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: len(content) // 2] if damage == "cut" else b"")
+    read = read_network if name == "network.safetensors" else read_results
+    with pytest.raises(ValueError, match=str(tmp_path)):
+        read(RunFolder(tmp_path))
+
+
+def test_the_history_is_plain_json(whole):
+    run, results = whole
+    assert json.loads(run.path("history.json").read_text()) == [
+        asdict(period) for period in results.history
+    ]
