@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 from sklearn.cluster import KMeans
+from torch import get_num_threads
 
 from benchmarks.common import seconds, write
 from jule import JULE, GraphDegreeLinkage
@@ -63,7 +64,7 @@ def measure(name: str, side: int, every: int, seeds: int) -> dict[str, Any]:
 
 def main() -> None:
     measured: dict[str, Any] = {}
-    settings = {"sets": SETS, "sides": SIDES, "seeds": "0, 1, ..."}
+    settings = {"sets": SETS, "sides": SIDES, "seeds": "0, 1, ...", "threads": get_num_threads()}
     for name, side, every, seeds in SETS:
         measured[f"{name} {side} x {side}"] = measure(name, side, every, seeds)
         write("small", "python -m benchmarks.small", settings, measured)

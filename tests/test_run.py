@@ -22,7 +22,7 @@ def own(copied):
     return jule.Run(str(copied), device="cpu")
 
 
-def edits_for(run, **changes):
+def edits_for(run, /, **changes):
     edits = {
         "format": "jule-edits-2",
         "run": run.results.id,

@@ -1,97 +1,128 @@
-"""The installed command, run as a user would."""
+"""The `jule` command as a whole: help, errors, and the few things only a real process can show."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from jule.cli import COMMANDS
+from jule.images import load_dataset
+
 JULE = Path(sys.executable).with_name("jule")
+NAMES = [command.__name__ for command in COMMANDS]
 
 
-def jule(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [JULE, *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "100", **environment},
-    )
+def test_help_lists_every_command(jule):
+    shown = jule("--help").stdout
+    for name in NAMES:
+        assert f" {name} " in shown
 
 
-def test_demo_shows_clusters_beside_k_means(tmp_path):
-    done = jule("demo", "--out", "run", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    for method in ("joint learning", "graph degree linkage", "K-means"):
-        assert method in done.stdout
-    assert (tmp_path / "run" / "labels.csv").exists()
-    assert "1,797 images in 10 clusters" in (tmp_path / "run" / "report.html").read_text()
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_every_command_has_an_example(jule, name):
+    done = jule(name, "--help")
+    assert done.exit_code == 0
+    assert "Example" in done.stdout
+    assert f"jule {name}" in done.stdout
+    assert jule(name, "-h").stdout == done.stdout
 
 
-def test_help_has_examples():
-    assert "reproduce" in jule("--help").stdout
-    assert "Example: jule demo" in jule("demo", "--help").stdout
-    assert "jule cluster photos -k 12" in jule("cluster", "--help").stdout
-    assert "Example: jule resume" in jule("resume", "--help").stdout
-    assert "jule predict photos-run new-photos" in jule("predict", "--help").stdout
-    assert "Example: jule cut" in jule("cut", "--help").stdout
-    assert "jule export photos-run --to sorted" in jule("export", "--help").stdout
-    assert "--datasets usps,mnist-test" in jule("reproduce", "raw-gdl", "--help").stdout
+def test_brackets_in_help_are_shown(jule):
+    assert 'pip install "jule[plot]"' in jule("plot", "--help").stdout
 
 
-def test_version():
-    assert jule("--version").stdout.startswith("jule 0.")
+def test_no_arguments_show_the_help(jule):
+    assert "Usage" in jule().output
 
 
-def test_missing_data_is_one_clear_line(tmp_path):
-    done = jule("reproduce", "raw-gdl", "--datasets", "usps", cwd=tmp_path, JULE_DATA=str(tmp_path))
-    assert done.returncode == 1
-    assert "usps.npz" in done.stderr
-    assert str(tmp_path) in done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize("arguments", [["cluster", "x", "--nope"], ["clutser"], ["cut", "run"]])
+def test_a_mistyped_command_or_option_is_a_usage_error(jule, arguments):
+    done = jule(*arguments)
+    assert done.exit_code == 2
+    assert "--help" in done.stderr
+    assert "Traceback" not in done.output
 
 
-def test_unknown_data_set_is_one_clear_line(tmp_path):
-    done = jule("reproduce", "raw-gdl", "--datasets", "mnits", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "mnist" in done.stderr
-    assert "Traceback" not in done.stderr
+NOT_A_RUN = {
+    "resume": ["resume", "."],
+    "report": ["report", "."],
+    "apply": ["apply", ".", "edits.json"],
+    "predict": ["predict", ".", "photos"],
+    "similar": ["similar", ".", "a.png"],
+    "cut": ["cut", ".", "-k", "2"],
+    "export": ["export", ".", "--to", "x"],
+    "plot": ["plot", "."],
+}
 
 
-def test_reproduce_writes_what_it_measured(tmp_path, data_folder):
-    done = jule("reproduce", "raw-gdl", "--datasets", "umist", cwd=tmp_path, JULE_DATA=data_folder)
-    assert done.returncode == 0, done.stderr
-    record = json.loads((tmp_path / "results" / "raw-gdl" / "umist.json").read_text())
-    assert record["rows"]["paper"]["scores"]["nmi"] == pytest.approx(0.755, abs=0.002)
-    assert record["versions"]["numba"]
+@pytest.mark.parametrize("case", NOT_A_RUN)
+def test_a_folder_that_is_no_run_is_one_clear_line(refused, tmp_path, case):
+    message = refused(*NOT_A_RUN[case], cwd=tmp_path)
+    assert "is not a run folder: it has no config.json" in message
+    assert len(message.splitlines()) == 1
+    assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_keeps_what_is_finished_and_leaves_nothing_half_written(tmp_path, data_folder):
-    with subprocess.Popen(
-        [JULE, "reproduce", "raw-gdl", "--datasets", "umist,mnist"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "JULE_DATA": data_folder, "PYTHONUNBUFFERED": "1"},
-    ) as process:
-        for _ in range(3):  # a line a setting: the first data set is done, the long one begins
-            assert process.stdout.readline().startswith("umist")
+@pytest.mark.parametrize("case", set(NOT_A_RUN) - {"resume"})
+def test_an_unfinished_run_is_to_be_resumed(refused, copied, case):
+    (copied / "result.json").unlink()
+    command, _, *rest = NOT_A_RUN[case]
+    assert "is not finished: jule resume" in refused(command, copied, *rest)
+
+
+@pytest.mark.parametrize("case", NOT_A_RUN)
+def test_a_run_of_an_earlier_version_is_named(refused, copied, case):
+    (copied / "config.json").write_text('{"format": "jule-run-1"}')
+    command, _, *rest = NOT_A_RUN[case]
+    assert "earlier version of jule" in refused(command, copied, *rest)
+
+
+# Real processes
+
+
+def test_the_installed_command_and_debug_anywhere_on_the_line(tmp_path):
+    def run(*arguments):
+        return subprocess.run([JULE, *arguments], capture_output=True, text=True, cwd=tmp_path)
+
+    assert run("--version").stdout.startswith("jule 0.")
+    shown = run("info", "nowhere", "--debug").stderr
+    assert "Traceback" in shown
+    assert "nowhere does not exist" in shown
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes pipes as POSIX does")
+def test_a_closed_pipe_is_no_error(trained):
+    command = [JULE, "predict", trained.folder / "run", trained.folder / "new"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_ctrl_c_tells_how_to_resume_and_resuming_finishes_the_run(jule, tmp_path):
+    data = load_dataset("digits")
+    np.savez(tmp_path / "digits.npz", images=data.images[:200], labels=data.labels[:200])
+    # So many steps that the run cannot end before it is stopped.
+    command = [JULE, "cluster", "digits.npz", "-k", "4", "--epochs", "900", "--out", "run"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "run" / "snapshots").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=300)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "stopped" in err
-    assert "Traceback" not in err
-    assert [path.name for path in (tmp_path / "results" / "raw-gdl").iterdir()] == ["umist.json"]
-
-
-def test_a_wrong_option_shows_the_way_to_help():
-    done = jule("reproduce", "raw-gdl", "--nope")
-    assert done.returncode == 2
-    assert "--nope" in done.stderr
-    assert "help" in done.stderr
+    assert "stopped; resume with: jule resume run" in errors
+    assert "Traceback" not in errors
+    assert not list((tmp_path / "run").rglob("*.part"))
+    (tmp_path / "digits.npz").rename(tmp_path / "moved.npz")
+    done = jule("resume", "run", "--source", "moved.npz", cwd=tmp_path)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "run" / "labels.csv").exists()
+    assert not (tmp_path / "run" / "state").exists()

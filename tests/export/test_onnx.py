@@ -51,6 +51,7 @@ CASES = {
     "not square, odd ratio, colour": ((45, 31, 3), {"max_side": 20}),
     "odd ratio, wide": ((19, 50), {"max_side": 23}),
     "normalised": ((37, 29, 3), {"max_side": 20, "normalize": True}),
+    "enlarged": ((8, 6), {"min_side": 16}),
     "vectors": ((7,), {}),
 }
 

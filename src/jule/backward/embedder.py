@@ -169,8 +169,8 @@ def build_embedder(
     body
         A module of your own, used instead of `network`.
     min_side, max_side
-        Smaller images are enlarged until their longer side has length `min_side`; larger images
-        are averaged down until it has length `max_side`.
+        Smaller images are enlarged until their longer side has length `min_side`, unless `body` is
+        given; larger images are averaged down until it has length `max_side`.
     normalize
         Divide every image by the root mean square of its pixels first. Vectors are not changed.
     seed
@@ -183,11 +183,10 @@ def build_embedder(
     """
     normalize = normalize and samples.ndim > 2
     mean, std = channel_moments(samples, normalize=normalize)
-    size = (
-        None
-        if samples.ndim == 2
-        else input_size(samples.shape[1], samples.shape[2], min_side, max_side)
-    )
+    size = None
+    if samples.ndim > 2:
+        smallest = min_side if body is None else None  # your own module may take any size
+        size = input_size(samples.shape[1], samples.shape[2], smallest, max_side)
     if body is None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)

@@ -86,6 +86,7 @@ def demo(
         scores = f"{nmi(data.labels, labels):.3f}", f"{accuracy(data.labels, labels):.3f}"
         table.add_row(name, *scores, f"{seconds:.1f}")
     console.print(table)
+    console.print("This is one run; scores vary with the random seed.")
     console.print(f"The network, labels and tree are in {out}", markup=False, highlight=False)
     page = write_report(
         run, lambda bars: Report.of_run(run, data.images, results=results, progress=bars)

@@ -107,9 +107,7 @@ def csv_text(columns: Columns) -> str:
     return _csv(list(columns), zip(*shown, strict=True))
 
 
-def write_labels(
-    path: Path, columns: Columns, by_hand: NDArray[np.bool_] | None = None
-) -> None:
+def write_labels(path: Path, columns: Columns, by_hand: NDArray[np.bool_] | None = None) -> None:
     """Write a table of labels, atomically; `by_hand` adds the column of that name."""
     if by_hand is not None:
         columns = {**columns, "by_hand": by_hand.astype(int).tolist()}
