@@ -49,10 +49,11 @@ def test_recut(run):
             run.recut(k)
 
 
-def test_predict_takes_arrays_and_folders(run, trained):
+def test_predict_takes_arrays_and_folders(run, trained, tmp_path):
     reading, stages = [], []
     found = run.predict(
         str(trained.folder / "new"),
+        cache=tmp_path,  # nothing is decoded there yet
         reading=lambda *call: reading.append(call),
         progress=lambda *call: stages.append(call),
     )

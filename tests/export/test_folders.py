@@ -485,10 +485,8 @@ def test_killed_in_the_middle_and_run_again(tmp_path, how, moment):
 
 
 @POSIX
+@pytest.mark.parametrize("way", ["relative"], indirect=True)
 def test_two_at_once_are_refused(tmp_path):
-    if not folders.RELATIVE:
-        pytest.skip("no folder is held open")
-
     def second():
         with pytest.raises(BlockingIOError, match="another process is sorting"):
             sort(in_memory("b"), tmp_path / "to", "copy")
@@ -499,9 +497,8 @@ def test_two_at_once_are_refused(tmp_path):
 
 
 @POSIX
+@pytest.mark.parametrize("way", ["relative"], indirect=True)
 def test_a_folder_swapped_for_a_link_while_it_is_written_to_leads_nowhere(tmp_path):
-    if not folders.RELATIVE:
-        pytest.skip("no folder is held open")
     to, outside = tmp_path / "to", tmp_path / "outside"
     outside.mkdir()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -30,6 +31,9 @@ COMMANDS = (
     demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, cache,
     reproduce,
 )  # fmt: skip
+READING = ("report", "apply", "cut", "export", "plot")  # commands that only read a run
+FEW_SAMPLES = 2000  # above, compiled kernels are faster, though they take a second to load
+FEW_EDITED = 500  # the same where labels were edited, and clusters have to be merged again
 for command in COMMANDS:
     app.command()(command)
 
@@ -58,4 +62,28 @@ def main() -> None:
     arguments = sys.argv[1:]
     if "--debug" in arguments:  # wherever it was typed
         arguments = ["--debug", *(one for one in arguments if one != "--debug")]
+    if is_light(arguments):
+        os.environ.setdefault("JULE_COMPILE", "0")
     app(arguments)
+
+
+def is_light(arguments: list[str]) -> bool:
+    """Tell whether a command does too little to load the compiled kernels, which takes a second.
+
+    Examples
+    --------
+    >>> is_light(["info", "photos"]), is_light(["cluster", "photos"])
+    (True, False)
+    """
+    words = [word for word in arguments if not word.startswith("-")]
+    if words[:1] == ["info"]:
+        return True
+    if len(words) < 2 or words[0] not in READING:
+        return False
+    try:
+        with open(os.path.join(words[1], "result.json"), encoding="utf-8") as file:
+            n_samples = json.load(file)["n_samples"]
+        edited = words[0] == "apply" or os.path.exists(os.path.join(words[1], "labels_auto.csv"))
+        return bool(n_samples <= (FEW_EDITED if edited else FEW_SAMPLES))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

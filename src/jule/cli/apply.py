@@ -28,9 +28,10 @@ def apply(
     from jule.report import Report
     from jule.runs.edits import apply_edits, read_edits
     from jule.runs.folder import RunFolder
+    from jule.runs.results import check_finished
 
     folder = RunFolder(run)
-    folder.about()
+    check_finished(folder)
     results, n_moved = apply_edits(folder, read_edits(edits))
     typer.echo(
         f"{counted(results.result.n_clusters, 'cluster')}, "

@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from jule.runs.folder import RunFolder
 
 LOADING = "loading (the first start takes longest)"
-DeviceOption = Annotated[str, typer.Option(help="Device: auto, cpu, cuda or mps.")]
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def _known_device(name: str) -> str:
+    if name.split(":")[0] not in DEVICES:  # cuda:1 is one of several
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(DEVICES)}")
+    return name
+
+
+DeviceOption = Annotated[
+    str, typer.Option(callback=_known_device, help="Device: auto, cpu, cuda or mps.")
+]
 
 
 @friendly

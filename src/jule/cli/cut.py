@@ -26,6 +26,7 @@ def cut(
     """
     import numpy as np
 
+    from jule.cli.reading import counted
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
     from jule.runs.tables import write_labels
@@ -36,4 +37,4 @@ def cut(
     sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
     listed = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES])
     more = ", ..." if len(sizes) > MOST_SIZES else ""
-    typer.echo(f"{len(sizes)} clusters with {listed}{more} images: {path}")
+    typer.echo(f"{counted(len(sizes), 'cluster')} with {listed}{more} images: {path}")

@@ -18,8 +18,10 @@ def print_clusters(console: Console, results: RunResults, labels: NDArray | None
     result = results.result
     if result.choice is not None:
         others = ", ".join(str(k) for k, _ in result.choice.candidates[1:4])
-        also = f"; other good numbers: {others}" if others else ""
-        console.print(f"{result.n_clusters} clusters suggested{also} (jule cut)", highlight=False)
+        next_best = f"; next best: {others} (see jule cut)" if others else ""
+        console.print(
+            f"suggested number of clusters: {result.n_clusters}{next_best}", highlight=False
+        )
     table = Table("cluster", "images", "confidence")
     if labels is not None:
         table.add_column("true classes")

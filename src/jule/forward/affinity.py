@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from jule.forward.jit import njit, prange
 from jule.forward.neighbors import Neighbors
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from jule.forward.affinity import affinity_graph
@@ -18,6 +17,7 @@ from jule.forward.init import (
     kmeans_clusters,
     nearest_neighbor_components,
 )
+from jule.forward.jit import njit
 from jule.forward.linkage import Update, merge_clusters
 from jule.forward.neighbors import Method, Neighbors, nearest_neighbors
 from jule.forward.prepare import as_vectors, check_not_identical

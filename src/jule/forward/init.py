@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from jule.forward.jit import njit
 from jule.forward.neighbors import Neighbors
 
 MAX_ITER = 10  # of K-means; enough for an over-clustering

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.init import components
+from jule.forward.jit import prange
 from jule.forward.tables import (
     ENTRY,
     NO_KEY,

@@ -17,10 +17,10 @@ from threading import Lock, local
 from typing import Literal
 
 import numpy as np
-from numba import get_num_threads, njit, prange
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
+from jule.forward.jit import get_num_threads, njit, prange
 from jule.forward.prepare import MAX_SAMPLES, as_vectors
 
 Method = Literal["exact", "approximate"]

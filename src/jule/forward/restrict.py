@@ -8,12 +8,12 @@ rearranged so that they are.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.agglomerate import join_by_distance
 from jule.forward.init import find_root
+from jule.forward.jit import njit
 from jule.forward.linkage import merge_clusters
 from jule.forward.tree import MergeTree, leaf_intervals
 

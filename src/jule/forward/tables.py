@@ -9,7 +9,8 @@ around at the end of the row, until it finds the key or an empty slot.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from jule.forward.jit import njit
 
 # The kernels never divide by zero; the numpy error model omits the checks for it.
 kernel = njit(cache=True, error_model="numpy")

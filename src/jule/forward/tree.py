@@ -10,10 +10,10 @@ from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from jule.files import write_arrays
+from jule.forward.jit import njit
 
 FORMAT = 1
 

@@ -13,7 +13,7 @@ from jule.forward.affinity import weigh_neighbors
 from jule.forward.assign import cluster_affinities, label_confidence, modularity
 from jule.forward.restrict import tree_through_labels
 from jule.forward.tree import branch_numbers, clusters_as_nodes
-from jule.joint.choose import Choice
+from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.clustering import (
     Representation,
     cut_tree,
@@ -21,7 +21,6 @@ from jule.joint.clustering import (
     merge_tree,
     min_size,
     represent,
-    suggest_n_clusters,
 )
 from jule.joint.config import Config
 from jule.joint.state import State
@@ -54,8 +53,10 @@ class Result:
         The nearest neighbours in the final representation.
     sigma2
         The scale of its graph (Eq. 4).
+    suggestions
+        The numbers of clusters that the tree suggests, best first, each with its score.
     choice
-        The suggested number of clusters; None where K was given.
+        The suggestion that was taken; None where K was given.
     """
 
     labels: NDArray[np.int32]
@@ -67,6 +68,7 @@ class Result:
     embedding: NDArray[np.float32]
     neighbors: Neighbors
     sigma2: float
+    suggestions: tuple[tuple[int, float], ...]
     choice: Choice | None
 
     @property
@@ -120,7 +122,8 @@ def finish(
         representation = represent(embedding, config, progress)
     graph = representation.graph
     tree = merge_tree(representation, initial_clusters(representation, config), config)
-    choice = suggest_n_clusters(representation, tree, config)
+    suggested = choose_n_clusters(tree, graph) if len(state.labels) > 3 else None
+    choice = None if config.n_clusters else suggested
     k = choice.k if choice else state.n_clusters
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
     sf = join_copies(state.labels, copies)
@@ -137,6 +140,7 @@ def finish(
         embedding=representation.vectors,
         neighbors=representation.neighbors,
         sigma2=graph.sigma2,
+        suggestions=suggested.candidates if suggested else (),
         choice=choice,
     )
 

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.evaluation import accuracy
 from jule.forward.assign import centre_distances
 from jule.forward.init import cluster_means
-from jule.joint import choose_n_clusters
 from jule.runs.edits import labels_id
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
@@ -70,7 +68,7 @@ def summarize(
         "clusters_rc": int(result.labels_rc.max()) + 1,
         "chosen": result.chosen,
         "edited": results.edited,
-        "agreement": float(accuracy(result.labels_sf, result.labels_rc)),
+        "agreement": results.agreement,
         "sureness": float(result.confidence.mean()),
         "scores": results.scores and {name: dict(score) for name, score in results.scores.items()},
         "seconds": float(results.seconds),
@@ -90,13 +88,8 @@ def summarize(
 
 def suggestions(results: RunResults) -> list[dict[str, float]]:
     """Return the numbers of clusters that the tree suggests, best first, with their scores."""
-    tree, choice = results.result.tree, results.result.choice
-    if choice is None:
-        if tree.n_samples < 4 or tree.n_clusters > 1:
-            return []
-        choice = choose_n_clusters(tree, results.result.graph)
-    likely = [(k, score) for k, score in choice.candidates if score > 0]
-    return [{"k": k, "score": float(score)} for k, score in likely[:MOST_SUGGESTIONS]]
+    likely = [(k, score) for k, score in results.result.suggestions if score > 0]
+    return [{"k": k, "score": score} for k, score in likely[:MOST_SUGGESTIONS]]
 
 
 def groups(results: RunResults) -> list[dict[str, Any]]:

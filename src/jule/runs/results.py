@@ -181,6 +181,7 @@ def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> No
             "sizes": np.bincount(result.labels).tolist(),
             "chosen": result.chosen,
             "sigma2": result.sigma2,
+            "suggestions": result.suggestions,
             "choice": None if result.choice is None else asdict(result.choice),
             "seconds": results.seconds,
             "scores": results.scores,
@@ -251,13 +252,18 @@ def _read_result(run: RunFolder, found: Mapping[str, Any], table: LabelTable) ->
         embedding=np.load(run.path(EMBEDDING), allow_pickle=False),
         neighbors=neighbors,
         sigma2=float(found["sigma2"]),
+        suggestions=_read_suggestions(found["suggestions"]),
         choice=None if choice is None else _read_choice(choice),
     )
 
 
 def _read_choice(values: Mapping[str, Any]) -> Choice:
-    candidates = tuple((int(k), float(score)) for k, score in values["candidates"])
+    candidates = _read_suggestions(values["candidates"])
     return Choice(int(values["k"]), float(values["sureness"]), candidates)
+
+
+def _read_suggestions(values: Sequence[Any]) -> tuple[tuple[int, float], ...]:
+    return tuple((int(k), float(score)) for k, score in values)
 
 
 def read_network(run: RunFolder, body: nn.Module | None = None, device: str = "auto") -> Embedder:
