@@ -192,4 +192,4 @@ class Run(RunFolder):
 
         Keyword arguments are those of `jule.report.Report.of_run`.
         """
-        return Report.of_run(self, **options)
+        return Report.of_run(self, **{"results": self.results, **options})

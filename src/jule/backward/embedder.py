@@ -293,11 +293,18 @@ def best_device(name: str = "auto") -> torch.device:
     >>> best_device("cpu").type
     'cpu'
     """
-    if name != "auto":
-        return torch.device(name)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        return torch.device(next(kind for kind, there in available.items() if there))
+    kind = name.partition(":")[0]  # cuda:1 is the second GPU
+    if not available.get(kind, False):
+        found = ", ".join(kind for kind, there in available.items() if there)
+        raise ValueError(f"device {name!r} is not available here: choose one of auto, {found}")
+    return torch.device(name)
 
 
 def get_weights(embedder: Embedder) -> dict[str, NDArray]:

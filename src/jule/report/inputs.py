@@ -7,8 +7,8 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
-from jule.images import ImageSpec, open_source, read_images
 from jule.runs.folder import RunFolder
+from jule.runs.reading import read_again
 
 
 def read_run_images(run: RunFolder, source: str | Path | None = None) -> tuple[NDArray | None, str]:
@@ -32,10 +32,8 @@ def read_run_images(run: RunFolder, source: str | Path | None = None) -> tuple[N
     where = source or about["source"]
     if not where:
         return None, "the run does not say where its images are"
-    spec = None if about["image_spec"] is None else ImageSpec(**about["image_spec"])
     try:
-        opened = open_source(str(where), labels_from_folders=bool(about["folder_classes"]))
-        data = read_images(opened, spec)
+        data = read_again(run, str(where))
     except (OSError, ValueError) as error:
         return None, str(error)
     if data.fingerprint != about["data"]:
