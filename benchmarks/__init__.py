@@ -1,1 +1,1 @@
-"""Speed and memory against real peers: ratios of two things timed in one run, in results/."""
+"""Benchmarks of speed and memory against other libraries, written to results/."""

@@ -1,4 +1,4 @@
-"""Run all benchmarks, one after the other; `benchmarks.once` needs a second source tree."""
+"""Run all benchmarks in turn, except `benchmarks.once`, which needs a second source tree."""
 
 from benchmarks import (
     approximate,

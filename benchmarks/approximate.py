@@ -1,4 +1,4 @@
-"""Approximate neighbours: time and recall of pynndescent and of faiss' indexes."""
+"""Approximate neighbours: time and recall of pynndescent and faiss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the benchmarks: real data, timing, memory, fresh processes, result files."""
+"""Shared helpers of the benchmarks: data, timing, memory, fresh processes, result files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Memory:
         self.before = self._mebibytes("VmRSS")
 
     def peak(self) -> float:
-        """Return the peak in MiB, above what was held at the start."""
+        """Return the peak in MiB above the memory in use at the start."""
         return self._mebibytes("VmHWM") - self.before
 
     @staticmethod
@@ -76,7 +76,7 @@ def in_fresh_process(module: str, *arguments: str, **environment: str) -> dict[s
 
 
 def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> None:
-    """Write a result file, with everything needed to measure it again."""
+    """Write a result file, with everything needed to repeat the measurement."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     record = {
         "benchmark": name,

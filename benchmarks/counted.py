@@ -23,7 +23,7 @@ COUNTED = {"neighbour searches": "nearest_neighbors", "embeddings": "embed"}
 
 
 def count_calls(what: str, work: Callable[..., Any], counts: Counter[str]) -> None:
-    """Replace a function, in all modules that hold it, by one that counts its calls."""
+    """Replace a function in all modules that import it with one that counts its calls."""
 
     def counted(*args: Any, **options: Any) -> Any:
         counts[what] += 1

@@ -55,7 +55,7 @@ def ward(vectors: np.ndarray, neighbors: Neighbors) -> np.ndarray:
 
 
 def warm(vectors: np.ndarray) -> float:
-    """Compile the kernels, or load them from the cache; return the seconds that takes."""
+    """Compile the kernels, or load them from the cache; return the seconds it took."""
     few = np.ascontiguousarray(vectors[:500])
     return seconds(lambda: after_neighbors(few, nearest_neighbors(few, 20)))[0]
 

@@ -10,7 +10,7 @@ from benchmarks.common import mnist_vectors, seconds, write
 from jule.forward import nearest_neighbors
 
 K = 20
-BLOCK = 4096  # the fastest of those tried
+BLOCK = 4096  # the fastest of the sizes tried
 
 
 def bare_products(vectors: np.ndarray, half: bool) -> None:

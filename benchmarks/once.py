@@ -1,7 +1,7 @@
 """Nothing is computed twice: the commands against those of an earlier source tree.
 
-`python -m benchmarks.once --before PATH` times both trees in turn, every command in a process of
-its own. PATH is a checkout of the earlier version; its src/ precedes the installed package.
+`python -m benchmarks.once --before PATH` times both trees in turn, each command in its own
+process. PATH is a checkout of the earlier version; its src/ precedes the installed package.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def plain_part(folder: str, part: str) -> dict[str, float]:
 
 
 def decoding_rate(source: ImageSource, workers: int) -> float:
-    """Return images per second from the first batch to the last, when the workers have started."""
+    """Return images per second after the first batch, when the workers have started."""
     batches = decode_batches(source, SPEC, workers=workers)
     first = len(next(batches).indices)
     taken, _ = seconds(lambda: [None for _ in batches])
@@ -113,7 +113,7 @@ def measure(what: str, folder: str, cache: str) -> dict[str, float]:
                                               cache=Path(cache)))  # fmt: skip
     found = {"seconds": taken, "pictures": float(len(data))}
     if what == "small":
-        # An upper bound: Linux counts a worker from when it still was a copy of this process.
+        # An upper bound: Linux includes the moment when a worker is still a copy of this process.
         worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         own = memory.before + memory.peak()
         return found | {

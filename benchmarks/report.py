@@ -23,7 +23,7 @@ from jule.runs.snapshots import principal_components
 
 SETS = ("mnist-test", "mnist")  # 10,000 and 70,000 images
 CUTS = (2, 5, 9, 11, 12, 20, 30, 50, 100, 200, 300, 7)
-LOOKING = 2000  # ms, as a user looks at the page before moving the slider
+LOOKING = 2000  # ms that a user looks at the page before moving the slider
 MOVE = """
 async (ks) => {
   const taken = [];

@@ -1,4 +1,4 @@
-"""Small images: joint learning with and without enlarging them, beside raw linkage and K-means."""
+"""Small images: joint learning with and without enlarging, against raw linkage and K-means."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jule.evaluation import accuracy, nmi
 from jule.forward import prepare
 from jule.images import load_dataset
 
-# Data set, side of the images, every how many-th image, seeds.
+# Data set, side of the images, step between the images used, number of seeds.
 SETS = (
     ("digits", 8, 1, 5),
     ("usps", 8, 4, 3),

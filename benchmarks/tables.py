@@ -1,4 +1,4 @@
-"""The tables of results/benchmarks/, written into the pages that ask for them."""
+"""Write the tables of results/benchmarks/ into the pages that show them."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def once_counts(results: Path) -> str:
 
 
 def small(results: Path) -> str:
-    """Mean and standard deviation over the seeds, per set and method."""
+    """Return the mean and standard deviation over the seeds, per set and method."""
     methods = ("K-means", "linkage", "as they are", "enlarged to 16")
 
     def cell(runs: list[dict[str, float]]) -> str:

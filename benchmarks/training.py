@@ -1,6 +1,6 @@
 """Training: a step of the paper's networks against a plain eager loop.
 
-Each variant runs in processes of its own, in turn, because they allocate memory differently.
+The variants run in turn, each in its own process, because they allocate memory differently.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_an_open_number_of_clusters_is_chosen(digits):
         (np.zeros((1, 4, 4), np.uint8), {"k": 2}, "minimum of 2 is required"),
         ([np.zeros((4, 4)), np.ones((4, 5))], {"k": 2}, "image 1 has shape .4, 5."),
         (np.full((4, 3, 3), np.nan), {"k": 2}, "NaN"),
-        (np.eye(4), {"k": 2.5}, "n_clusters must be a whole number"),
+        (np.eye(4), {"k": 2.5}, "n_clusters must be an integer"),
         (np.eye(4), {"k": 2, "preset": "fast"}, "unknown preset"),
         (np.zeros((9, 3, 16, 16)), {"k": 2}, r"looks channels-first.*transpose\(0, 2, 3, 1\)"),
         (np.zeros((9, 2, 8, 8, 3)), {"k": 2}, r"got an array of shape \(9, 2, 8, 8, 3\)"),

@@ -45,7 +45,7 @@ def test_recut(run):
     for k in (1, 2, 7):
         assert np.unique(run.recut(k)).tolist() == list(range(k))
     for k in (0, 1000):
-        with pytest.raises(ValueError, match="k must lie between 1 and 121"):
+        with pytest.raises(ValueError, match="k must be between 1 and 121"):
             run.recut(k)
 
 

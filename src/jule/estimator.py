@@ -1,4 +1,4 @@
-"""JULE as a scikit-learn estimator: a thin face over `jule.joint`."""
+"""JULE as a scikit-learn estimator: a thin wrapper around `jule.joint`."""
 
 from __future__ import annotations
 
@@ -41,17 +41,18 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters
-        The number of clusters K; None lets the merge tree suggest it (see `choice_`).
+        Number of clusters, K. If None, the merge tree suggests it; see `choice_`.
     preset
         ``"default"``, or ``"paper"`` to train as the authors did.
     rounds, augment, eta, epochs, preparation
-        The settings that are changed most often; None leaves them to the preset. See
-        `jule.joint.Config` for their meaning and the reasons of the defaults.
+        The settings that are changed most often; None uses the value of the preset. See
+        `jule.joint.Config` for their meaning and the reasons for the defaults.
     settings
-        Any other fields of `jule.joint.Config`, by name.
+        Other fields of `jule.joint.Config`, by name.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
-        it is trained. None builds the paper's network for the image size, or an MLP for vectors.
+        it is trained. If None, the paper's network for the image size is built, or an MLP for
+        vectors.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     random_state
@@ -60,31 +61,34 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     verbose
         Show progress bars.
     progress
-        Called with the name of a stage and the share of it that is done.
+        Called with the name of a stage and the fraction of it that is done. It replaces the
+        progress bars.
 
     Attributes
     ----------
     labels_
-        (n,) `labels_sf_` or `labels_rc_`, whichever has the larger modularity in the graph of the
-        final representation.
+        (n,) cluster of every sample: `labels_sf_` or `labels_rc_`, whichever has the larger
+        modularity in the graph of the final representation.
     labels_sf_
-        SF: the clusters when the recurrent process ends.
+        (n,) SF: the clusters when the recurrent process ends.
     labels_rc_
-        RC: the final representation clustered again.
+        (n,) RC: the final representation clustered again.
     confidence_
-        (n,) the share of a sample's affinity that stays in its cluster.
+        (n,) fraction of each sample's affinity that belongs to its own cluster.
     embedding_
-        (n, 160) unit vectors.
+        (n, 160) final representation of the samples, as unit vectors.
     tree_
         The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
         The trained network, a `jule.backward.Embedder`.
     history_
-        One `Period` after another: clusters, loss, affinities, seconds.
+        Tuple with one `Period` per period: clusters, loss, affinities, seconds.
     choice_
-        The suggested number of clusters and its score; None where K was given.
+        The suggested number of clusters and its score; None if `n_clusters` was given.
     n_clusters_
-        The number of clusters in `labels_`.
+        Number of clusters in `labels_`.
+    sample_shape_
+        Shape of one sample.
     result_
         All of the above except the network, as one `jule.joint.Result`.
 
@@ -156,7 +160,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X
             Images (n, height, width) or (n, height, width, channels), or vectors (n, d).
         y
-            True classes, which only add NMI and AC to `history_`.
+            True classes, or None. They only add NMI and AC to `history_`.
         """
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
@@ -177,7 +181,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @contextmanager
     def _progress(self) -> Iterator[Progress | None]:
-        """Yield what reports progress: the caller's function, bars, or nothing."""
+        """Yield the progress callback: the caller's own, progress bars, or None."""
         if self.progress is not None or not self.verbose:
             yield self.progress
             return
@@ -208,7 +212,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _config(self) -> Config:
         k = self.n_clusters
         if k is not None and (not isinstance(k, Integral) or isinstance(k, bool)):
-            raise ValueError(f"n_clusters must be a whole number or None, got {k!r}")
+            raise ValueError(f"n_clusters must be an integer or None, got {k!r}")
         often = ("rounds", "augment", "eta", "epochs", "preparation")
         changes = {name: getattr(self, name) for name in often if getattr(self, name) is not None}
         changes |= dict(self.settings or {})
@@ -234,17 +238,17 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._results = results
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Embed samples with the trained network, (m, 160) unit vectors."""
+        """Return the representation of samples: (m, 160) unit vectors."""
         check_is_fitted(self)
         return embed(self.network_, self._checked(X, reset=False))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the share of affinity that each cluster has around a sample, (m, n_clusters_)."""
+        """Return the fraction of each sample's affinity per cluster, (m, n_clusters_)."""
         check_is_fitted(self)
         return cluster_shares(self.result_, self._results.config, self.transform(X))
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Return the cluster with the most affinity around each sample."""
+        """Return the cluster to which each sample has the largest affinity."""
         labels: NDArray[np.int32] = self.predict_proba(X).argmax(axis=1).astype(np.int32)
         return labels
 
@@ -259,23 +263,23 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         images
-            The images it was fitted on; needed only for a model that was loaded.
+            The images that the model was fitted on; needed only after `load`.
         **options
-            Passed on to `jule.report.Report.of_results`.
+            Keyword arguments of `jule.report.Report.of_results`.
         """
         check_is_fitted(self)
         shown = self._samples if images is None else images
         return Report.of_results(self._results, shown, **options)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the fitted model as a run folder, like `jule cluster`.
+        """Save the fitted model as a run folder, as `jule cluster` does.
 
         Parameters
         ----------
         folder
-            Must be new or empty.
+            The folder to write; it must not exist or be empty, unless `overwrite` is set.
         overwrite
-            Replace a run that is already there.
+            Whether to replace a run that is already in the folder.
         """
         check_is_fitted(self)
         path = Path(folder)

@@ -1,7 +1,6 @@
-"""Writing files safely: the only module that creates or replaces them.
+"""Write files safely.
 
-A file is written whole or not at all, whenever the power goes; Ctrl-C waits until what is being
-written is finished.
+A file is written completely or not at all, even if the power fails or the process is killed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file so that it exists either whole or not at all, even after a power cut.
+    """Write a file atomically: it is complete or unchanged, even after a power cut.
 
     Examples
     --------
@@ -41,7 +40,7 @@ def write_atomic(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
-        with suppress(OSError):  # the error in hand matters more
+        with suppress(OSError):  # the original error matters more
             part.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
@@ -94,7 +93,7 @@ def write_arrays(path: Path, **arrays: NDArray | np.generic) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Flush a folder to disk, so that a new name in it survives a power cut as well."""
+    """Flush a folder to disk, so that a new file in it survives a power cut."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

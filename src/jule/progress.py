@@ -1,11 +1,11 @@
-"""Progress: how it is reported, and the bars that show it on a terminal."""
+"""Progress callbacks, and progress bars for the terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Progress = Callable[[str, float], None]  # called with a stage and the share of it that is done
+Progress = Callable[[str, float], None]  # called with a stage and the fraction done
 
 OVERALL = "all periods"  # the stage that stands for the whole run
 
@@ -14,7 +14,7 @@ OVERALL = "all periods"  # the stage that stands for the whole run
 def progress_bars(title: str) -> Iterator[Progress]:
     """Show progress bars on standard error, if it is a terminal.
 
-    Each stage has a bar until the next one begins; the stage named `OVERALL` keeps its own.
+    The bar of a stage is removed when the next stage begins, except that of `OVERALL`.
 
     Examples
     --------

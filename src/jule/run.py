@@ -1,4 +1,4 @@
-"""Run: a run folder as a Python object."""
+"""Use a run folder from Python: `Run`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Similar:
 
 
 class Run(RunFolder):
-    """A finished run, as `jule cluster` or `JULE.save` left it.
+    """A finished run, written by `jule cluster` or `JULE.save`.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Run(RunFolder):
 
     @property
     def cluster_names(self) -> dict[int, str]:
-        """The names of clusters that have one."""
+        """The names of the clusters that have one, by cluster."""
         return self.results.cluster_names
 
     def recut(self, k: int) -> NDArray[np.int32]:
@@ -112,20 +112,20 @@ class Run(RunFolder):
         reading: Callable[[int, int], None] | None = None,
         progress: Progress | None = None,
     ) -> Prediction:
-        """Sort new images into the clusters of the run.
+        """Predict the clusters of new images.
 
         Parameters
         ----------
         source
-            Anything that `jule.read_images` takes.
+            Anything that `jule.read_images` accepts.
         strict
-            Raise for a file that cannot be read, instead of skipping it.
+            Whether to raise an error if a file cannot be read, instead of skipping it.
         cache
-            The folder of decoded images.
+            The folder for decoded images; by default the user's cache folder.
         reading
-            Called with the number of images read and their total.
+            Called with the number of images read so far and the total.
         progress
-            Called with the stage and the share of it that is done.
+            Called with the name of a stage and the fraction of it that is done.
         """
         data = self.read_new(source, strict=strict, cache=cache, progress=reading)
         return self.predict_read(data, progress)
@@ -135,14 +135,14 @@ class Run(RunFolder):
         return read_for_run(self, open_source(source), **options)
 
     def predict_read(self, data: Samples, progress: Progress | None = None) -> Prediction:
-        """Sort images that `read_new` read into the clusters of the run."""
+        """Predict the clusters of images that `read_new` returned."""
         return predict_samples(self.results, self.network, data.samples, data.names, progress)
 
     def similar(self, picture: str | os.PathLike[str], count: int = 10) -> list[Similar]:
-        """List the images of the run that its network finds most similar to a picture."""
+        """Return the images of the run that are most similar to a picture, most similar first."""
         spec = self.image_spec()
         if spec is None:
-            raise ValueError(f"{self.folder} was not made from pictures: none can be compared")
+            raise ValueError(f"{self.folder} was not made from pictures, so none can be compared")
         pixels = read_one(Path(picture), spec)
         nearest, cosines = most_similar(self.results, self.network, pixels, count)
         return [
@@ -164,22 +164,28 @@ class Run(RunFolder):
         Parameters
         ----------
         to
-            The folder to sort into. Files in it are never changed.
+            The folder to sort into. Existing files in it are never changed.
         k
-            A different number of clusters.
+            Number of clusters, if it differs from that of the run.
         how
-            ``"link"`` or ``"copy"``; by default links where that is possible.
+            ``"link"`` or ``"copy"``; by default links where possible.
         source
-            Where the pictures are now, if they were moved.
+            Where the pictures are, if they have been moved since the run.
         progress
-            Called with the share that is done.
+            Called with the fraction that is done.
         """
         return export_pictures(
             self, self.results, Path(to), k=k, how=how, source=source, progress=progress
         )
 
     def apply(self, edits: str | os.PathLike[str] | dict[str, Any] | Edits) -> int:
-        """Apply edits made on the page, from its JSON file; returns how many images moved."""
+        """Apply edits made on the page; return the number of images that were moved.
+
+        Parameters
+        ----------
+        edits
+            The JSON file that the page downloads, or its content.
+        """
         if isinstance(edits, dict):
             edits = parse_edits(edits)
         elif not isinstance(edits, Edits):

@@ -269,7 +269,7 @@ def test_an_own_network_is_built_again_from_an_instance():
     embedder = build_embedder(images, body=own_network())
     about = describe(embedder)
     assert about["network"] == "custom"
-    with pytest.raises(ValueError, match=r"of your own \(Sequential\): pass an instance"):
+    with pytest.raises(ValueError, match=r"your own network \(Sequential\): pass an instance"):
         rebuild(about)
     again = rebuild(about, own_network())
     set_weights(again, get_weights(embedder))

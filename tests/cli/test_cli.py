@@ -72,7 +72,7 @@ def test_a_folder_that_is_no_run_is_one_clear_line(refused, tmp_path, case):
 def test_an_unfinished_run_is_to_be_resumed(refused, copied, case):
     (copied / "result.json").unlink()
     command, _, *rest = NOT_A_RUN[case]
-    assert "is not finished: jule resume" in refused(command, copied, *rest)
+    assert "is not finished: run jule resume" in refused(command, copied, *rest)
 
 
 @pytest.mark.parametrize("case", NOT_A_RUN)

@@ -31,7 +31,7 @@ def test_what_was_read_and_found_is_printed(trained):
     shown = trained.done.stdout
     assert "7 pictures skipped, listed in run/skipped.csv" in shown
     assert "1 file of other kinds ignored" in shown
-    assert "1 exact duplicate, which share one label" in shown
+    assert "1 exact duplicate; copies share one label" in shown
     assert f"{trained.n} pictures, resized to 8 x 8 pixels" in shown
     assert "jule export run --to DIR" in shown
     page = (trained.folder / "run" / "report.html").resolve().as_uri()
@@ -124,7 +124,7 @@ def test_a_run_is_replaced_if_told(jule, refused, copied, arrays):
 def test_a_folder_that_is_no_run_is_not_replaced(refused, arrays, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     message = refused("cluster", "digits.npz", "--out", tmp_path, "--overwrite", cwd=arrays)
-    assert "is not overwritten" in message
+    assert "is not replaced" in message
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
 
@@ -214,4 +214,4 @@ def test_a_resumed_run_ends_with_the_same_files(jule, trained, tmp_path, monkeyp
 def test_other_data_is_not_resumed(jule, refused, arrays, copied):
     (copied / "result.json").unlink()
     message = refused("resume", copied, "--source", arrays / "digits.npz")
-    assert "the data is not what" in message
+    assert "the data differs from that of" in message

@@ -227,7 +227,7 @@ def test_export_lists_conflicts_and_vanished_pictures(jule, copied, trained, tmp
         path.write_text("mine")
     done = jule("export", *arguments)
     assert done.exit_code == 1
-    assert "2 left alone, as another file is there" in done.stderr
+    assert "2 not written, because another file has that name" in done.stderr
     assert "16 could not be read" in done.stderr  # with the copy
     assert "... and 6 more" in done.stderr
     assert len(done.stderr.splitlines()) == 1 + 2 + 1 + 10 + 1

@@ -118,9 +118,9 @@ def test_a_tree_that_is_not_whole_and_copies_with_two_labels_are_refused():
     vectors = np.arange(4.0)[:, None]
     graph = affinity_graph(nearest_neighbors(vectors, 2))
     labels = np.array([0, 0, 1, 1])
-    with pytest.raises(ValueError, match="must be whole, but merging stopped at 2"):
+    with pytest.raises(ValueError, match="must be complete, but it stops at 2"):
         tree_through_labels(random_tree(0, 4, n_clusters=2), labels, graph, vectors)
-    with pytest.raises(ValueError, match="exact copies must have one label"):
+    with pytest.raises(ValueError, match="exact copies must have the same label"):
         tree_through_labels(
             random_tree(0, 4), labels, graph, vectors, first_copies=np.array([0, 1, 0, 3])
         )

@@ -259,7 +259,7 @@ def test_frgc_and_ytf_are_found_under_both_names(
         ({"data": some_pixels(1) - 0.5, "labels": range(6)}, "has values from -0.5 to 254.5"),
         ({"data": some_pixels(1) + 0.5, "labels": range(6)}, "has values from 0.5 to 255.5"),
         ({"data": some_pixels(1) * np.nan, "labels": range(6)}, "has values from nan to nan"),
-        ({"data": some_pixels(1) - np.int64(300), "labels": range(6)}, "pixels must lie between"),
+        ({"data": some_pixels(1) - np.int64(300), "labels": range(6)}, "pixels must be between"),
         ({"data": some_pixels(1) > 99, "labels": range(6)}, "has the type bool"),
         ({"data": some_pixels(1), "labels": np.arange(6) + 0.5}, "not all integers"),
         ({"data": some_pixels(1), "labels": np.full(6, np.nan)}, "not all integers"),

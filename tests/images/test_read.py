@@ -188,7 +188,7 @@ def test_one_picture_that_is_bad_is_named(tmp_path):
     (tmp_path / "a.png").write_bytes(b"")
     with pytest.raises(ValueError, match=r"a\.png cannot be read: it is empty"):
         read_one(tmp_path / "a.png", ImageSpec(24, 32, 3))
-    with pytest.raises(ValueError, match="cannot be read: it is not a plain file"):
+    with pytest.raises(ValueError, match="cannot be read: it is not a regular file"):
         read_one(tmp_path, ImageSpec(24, 32, 3))
     with pytest.raises(FileNotFoundError, match=r"gone\.png"):
         read_one(tmp_path / "gone.png", ImageSpec(24, 32, 3))

@@ -53,8 +53,8 @@ def test_tables_are_written_into_the_pages_of_a_checkout(reproduce, tmp_path):
         (["raw-gdl", "--seeds", "3"], "raw-gdl has no option --seeds; it has --datasets"),
         (["joint", "--preset", "papre"], "unknown preset 'papre'. Did you mean 'paper'?"),
         (["joint", "--datasets", "mnits"], "unknown data set 'mnits'. Did you mean 'mnist'"),
-        (["all", "--datasets", "usps"], "--datasets belongs to one experiment and not to 'all'"),
-        (["tables", "--preset", "paper"], "--preset belongs to one experiment and not to"),
+        (["all", "--datasets", "usps"], "--datasets applies to a single experiment, not to 'all'"),
+        (["tables", "--preset", "paper"], "--preset applies to a single experiment, not to"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(reproduce, tmp_path, arguments, message):

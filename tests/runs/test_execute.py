@@ -217,7 +217,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_happened(digits, whol
 
 def test_resuming_with_other_data_is_refused(digits, tmp_path):
     run = new_run(tmp_path / "run", digits[0])
-    with pytest.raises(ValueError, match="the data is not what"):
+    with pytest.raises(ValueError, match="the data differs from that of"):
         execute(run, digits[0][:100])
     with pytest.raises(ValueError, match="or different values"):
         execute(run, 255 - digits[0])
@@ -238,7 +238,7 @@ def test_the_samples_of_a_run_are_read_again(digits, tmp_path):
 def test_an_unfinished_run_cannot_be_read(digits, tmp_path):
     run = new_run(tmp_path / "run", digits[0])
     for read in (read_results, read_network):
-        with pytest.raises(ValueError, match="is not finished: jule resume"):
+        with pytest.raises(ValueError, match="is not finished: run jule resume"):
             read(run)
 
 

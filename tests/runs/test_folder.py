@@ -57,7 +57,7 @@ def test_a_folder_that_is_no_run_is_never_overwritten(tmp_path, config):
     (tmp_path / "thesis.tex").write_text("years of work")
     if config is not None:
         (tmp_path / "config.json").write_text(config)
-    with pytest.raises(FileExistsError, match="not a run, so it is not overwritten"):
+    with pytest.raises(FileExistsError, match="not a run, so it is not replaced"):
         create_run(tmp_path, CONFIG, DATA, overwrite=True)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 

@@ -1,4 +1,4 @@
-"""The backward pass: train a network on clusters and embed samples with it. Torch only.
+"""The backward pass: train a network on clusters and embed samples with it.
 
 The public names are loaded when first used, so that the settings can be read without torch.
 """

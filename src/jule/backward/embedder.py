@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from jule.backward.networks import Network, build_network, network_name
 from jule.backward.plan import input_size
 
-CUSTOM = "custom"  # how a description calls a network that is not in the registry
+CUSTOM = "custom"  # name of a network that is not in the registry, in a description
 
 
 class Embedder(nn.Module):
@@ -30,7 +30,7 @@ class Embedder(nn.Module):
     mean, std
         Mean and standard deviation of every channel (or feature) over the whole data set.
     size
-        (height, width) to which images are averaged down; None keeps their size.
+        (height, width) to which images are resized; None keeps their size.
     normalize
         Whether to divide every image by the root mean square of its pixels first, so that bright
         and dark images of the same object look alike.
@@ -167,7 +167,7 @@ def build_embedder(
         Name of the network, a key of `NETWORKS`; ``"auto"`` is ``"cnn"`` for images and ``"mlp"``
         for vectors.
     body
-        A module of your own, used instead of `network`.
+        Your own module, used instead of `network`.
     min_side, max_side
         Smaller images are enlarged until their longer side has length `min_side`, unless `body` is
         given; larger images are averaged down until it has length `max_side`.
@@ -256,7 +256,7 @@ def describe(embedder: Embedder) -> dict[str, Any]:
 
 
 def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder:
-    """Build an embedder from its description; its weights are to be set with `set_weights`.
+    """Build an embedder from its description; set its weights with `set_weights`.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
     channels = int(about["channels"])
     if body is None and about["network"] == CUSTOM:
         raise ValueError(
-            f"this run was trained with a network of your own ({about['class']}): "
+            f"this run was trained with your own network ({about['class']}): "
             "pass an instance of it to load the weights"
         )
     if body is None:

@@ -23,13 +23,13 @@ class Training:
     """
 
     learning_rate: float = 0.001  # the authors' 0.01, damped by 1 - momentum in their optimiser
-    momentum: float = 0.9  # the paper's
-    weight_decay: float = 5e-5  # the paper's
+    momentum: float = 0.9  # as in the paper
+    weight_decay: float = 5e-5  # as in the paper
     decay: float = 1e-4  # inverse policy: learning_rate * (1 + decay * step) ** -decay_power
-    decay_power: float = 0.75  # the paper's, like decay
-    gamma: float = 1.0  # weight of the positive pair in the triplet loss; the authors' code
-    margin: float = 0.2  # the authors' code
-    negatives: Negatives = "nearest"  # random ones soon become too easy; the paper's own choice
+    decay_power: float = 0.75  # as in the paper, like decay
+    gamma: float = 1.0  # weight of the positive pair in the triplet loss; as in the authors' code
+    margin: float = 0.2  # as in the authors' code
+    negatives: Negatives = "nearest"  # as in the paper; random ones soon become too easy
     n_negatives: int = 20  # fewer can collapse an untrained network
     batches: Batches = "clusters"  # a random batch has hardly any pairs to learn from
     batch_size: int = 100  # 25 clusters with per_cluster samples each

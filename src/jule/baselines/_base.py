@@ -1,4 +1,4 @@
-"""What all baselines share: checks of the input, and scikit-learn's interface."""
+"""Base class of the baselines: input checks and scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 def _check_n_clusters(n_clusters: int, n_samples: int) -> int:
     if not isinstance(n_clusters, Integral) or n_clusters < 1:
-        raise ValueError(f"n_clusters must be a whole number from 1 on, got {n_clusters!r}")
+        raise ValueError(f"n_clusters must be an integer of 1 or more, got {n_clusters!r}")
     if n_clusters > n_samples:
         raise ValueError(
             f"n_clusters={n_clusters} clusters cannot be made of n_samples={n_samples} samples"

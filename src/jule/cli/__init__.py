@@ -1,4 +1,4 @@
-"""The `jule` command: one file per command; heavy imports happen when a command runs."""
+"""The `jule` command. Each command has its own module and imports heavy packages when it runs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ COMMANDS = (
     demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, cache,
     reproduce,
 )  # fmt: skip
-READING = ("report", "apply", "cut", "export", "plot")  # commands that only read a run
-FEW_SAMPLES = 2000  # above, compiled kernels are faster, though they take a second to load
-FEW_EDITED = 500  # the same where labels were edited, and clusters have to be merged again
+READING = ("report", "apply", "cut", "export", "plot")  # commands on the results of a run
+FEW_SAMPLES = 2000  # with more, compiled kernels are faster although they take a second to load
+FEW_EDITED = 500  # the same for edited labels, whose clusters have to be merged again
 for command in COMMANDS:
     app.command()(command)
 
@@ -42,7 +42,7 @@ for command in COMMANDS:
 def _options(
     version: bool = typer.Option(False, "--version", help="Show the version and exit."),
     debug: bool = typer.Option(
-        False, "--debug", help="Show tracebacks of errors; may stand anywhere."
+        False, "--debug", help="Show tracebacks of errors; can be given anywhere."
     ),
 ) -> None:
     if debug:
@@ -56,8 +56,8 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    # Set before torch is loaded: waiting threads give up their core after a few microseconds. With
-    # the default they spin, which makes training several times slower beside another program.
+    # Must be set before torch is loaded. Waiting threads then give up their core after a few
+    # microseconds; by default they spin, which slows training several times beside another program.
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")
     arguments = sys.argv[1:]
     if "--debug" in arguments:  # wherever it was typed
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def is_light(arguments: list[str]) -> bool:
-    """Tell whether a command does too little to load the compiled kernels, which takes a second.
+    """Return whether a command does too little work to be worth loading the compiled kernels.
 
     Examples
     --------

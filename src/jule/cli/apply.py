@@ -19,7 +19,7 @@ def apply(
 ) -> None:
     """Apply names and moves made on the page to labels.csv, and make the page again.
 
-    The labels as they were found stay in labels_auto.csv.
+    The labels as they were found are kept in labels_auto.csv.
 
     Example: jule apply photos-run edits.json
     """

@@ -1,4 +1,4 @@
-"""`jule cache`: the size of the cache of decoded pictures."""
+"""`jule cache`: show the size of the cache of decoded pictures, or clear it."""
 
 from __future__ import annotations
 

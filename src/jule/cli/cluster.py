@@ -34,7 +34,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 def _known_device(name: str) -> str:
-    if name.split(":")[0] not in DEVICES:  # cuda:1 is one of several
+    if name.split(":")[0] not in DEVICES:  # such as cuda:1
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(DEVICES)}")
     return name
 
@@ -60,7 +60,7 @@ def cluster(
         bool,
         typer.Option(
             "--folder-classes",
-            help="Take the folder of each picture as its true class, to score the result.",
+            help="Use the folder of each picture as its true class, to score the result.",
         ),
     ] = False,
     cache: CacheOption = None,
@@ -77,12 +77,12 @@ def cluster(
         bool | None, typer.Option(help="Warp training images a little where it does no harm.")
     ] = None,
     device: DeviceOption = "auto",
-    overwrite: Annotated[bool, typer.Option(help="Replace a run that is already there.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing run.")] = False,
 ) -> None:
-    """Cluster pictures and train a network on them; everything is written to one folder.
+    """Cluster pictures and train a network on them; write everything to one folder.
 
     Pictures that cannot be read are skipped and listed in skipped.csv.
-    Labels that the source has only score the result.
+    If the source has labels, they are only used to score the result.
 
     Examples:
 
@@ -92,7 +92,7 @@ def cluster(
 
       jule cluster digits.npz -k 10 --seed 0 --out digits-run
     """
-    # Bad input is reported before torch is loaded, which takes seconds.
+    # Report bad input before loading torch, which takes seconds.
     check_reading_options(size, aspect, colour)
     from jule.joint.config import preset as make_config
     from jule.runs.folder import check_new_folder, create_run
@@ -134,9 +134,9 @@ def cluster(
 
 @friendly
 def resume(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that was interrupted.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an interrupted run.")],
     source: Annotated[
-        str | None, typer.Option(help="Where the images are now, if they were moved.")
+        str | None, typer.Option(help="Where the images are, if they have been moved.")
     ] = None,
     cache: CacheOption = None,
     device: DeviceOption = "auto",
@@ -161,7 +161,7 @@ def resume(
 
 
 def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
-    """Execute a run with progress bars, print what was found, and make its page."""
+    """Execute a run with progress bars, print its clusters, and make its page."""
     from jule.cli.report import write_report
     from jule.cli.show import print_clusters
     from jule.progress import progress_bars

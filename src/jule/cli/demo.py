@@ -1,4 +1,4 @@
-"""`jule demo`: cluster real handwritten digits, beside K-means and raw linkage."""
+"""`jule demo`: cluster real handwritten digits, and compare with K-means and raw linkage."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def demo(
         bool | None, typer.Option("--open/--no-open", help="Open the page. Default: on a terminal.")
     ] = None,
 ) -> None:
-    """Cluster real handwritten digits, beside K-means and raw graph degree linkage.
+    """Cluster real handwritten digits, and compare with K-means and raw graph degree linkage.
 
-    Labels are used to score the clusters, never to find them.
+    True labels are used to score the clusters, never to find them.
 
     Example: jule demo
     """
@@ -62,7 +62,7 @@ def demo(
         preset("default", n_clusters=k),
         fingerprint(data.images),
         source=str(images.resolve()),
-        overwrite=out == FOLDER,  # another demo may replace the last one
+        overwrite=out == FOLDER,  # a new demo replaces the last one
     )
     np.savez_compressed(images, images=data.images, labels=data.labels)
     with progress_bars("digits") as bars:

@@ -1,4 +1,4 @@
-"""Errors that a user can fix are one line, not a traceback."""
+"""Show errors that a user can fix as one line instead of a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ P = ParamSpec("P")
 
 
 def friendly(command: Callable[P, None]) -> Callable[P, None]:
-    """Turn errors of the input into one line and exit code 1, and Ctrl-C into exit code 130.
+    """Decorate a command: bad input prints one line and exits with 1, Ctrl-C exits with 130.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def friendly(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def debugging() -> bool:
-    """Tell whether tracebacks are wanted: --debug, or JULE_DEBUG.
+    """Return whether tracebacks are shown, as --debug or JULE_DEBUG requests.
 
     Examples
     --------

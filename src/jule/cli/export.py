@@ -1,4 +1,4 @@
-"""`jule export`: clusters as folders, the network as ONNX, the labels as Parquet."""
+"""`jule export`: write clusters as folders, the network as ONNX, the labels as Parquet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def export(
         typer.Option("-k", "--clusters", min=1, help="A different number of clusters."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Where the pictures are now, if they were moved.")
+        str | None, typer.Option(help="Where the pictures are, if they have been moved.")
     ] = None,
     onnx: Annotated[Path | None, typer.Option(help="Write the network to this file.")] = None,
     parquet: Annotated[
@@ -43,7 +43,7 @@ def export(
     """Export the results of a run: sorted pictures, an ONNX network, a Parquet table.
 
     Existing files in the folder of sorted pictures are not changed.
-    Run again, it only adds what is missing.
+    A second call only adds what is missing.
 
     Examples:
 
@@ -107,14 +107,17 @@ def _export_onnx(run: RunFolder, path: Path) -> None:
 
 
 def print_exported(exported: Exported, to: Path) -> None:
-    """Print how many pictures were sorted, and list those that were not; exit code 1 if any."""
+    """Print how many pictures were sorted; if others were not, list them and exit with code 1."""
     from jule.cli.reading import counted
 
     n_sorted = exported.made + exported.already_there
     before = f" ({exported.already_there:,} were there before)" if exported.already_there else ""
     folders = counted(exported.n_folders, "folder")
     typer.echo(f"{counted(n_sorted, 'picture')} in {folders} in {to}{before}")
-    _list(f"{len(exported.conflicts):,} left alone, as another file is there", exported.conflicts)
+    _list(
+        f"{len(exported.conflicts):,} not written, because another file has that name",
+        exported.conflicts,
+    )
     _list(f"{len(exported.missing):,} could not be read", exported.missing)
     if exported.conflicts or exported.missing:
         raise typer.Exit(1)
@@ -131,7 +134,7 @@ def _list(title: str, names: Sequence[str]) -> None:
 
 
 def printable(text: str) -> str:
-    r"""Escape the control characters that a terminal would obey.
+    r"""Escape control characters, which a terminal would interpret.
 
     Examples
     --------

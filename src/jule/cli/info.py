@@ -1,4 +1,4 @@
-"""`jule info`: the contents of a source, and what clustering it will take."""
+"""`jule info`: show the contents of a source, and estimate the cost of clustering it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from jule.images.decoding.survey import Survey
 
 MOST_BAD = 10
-TIMED = 8  # pictures that are decoded to estimate the time for all, or ...
-TIMED_SECONDS = 0.2  # ... fewer large ones
+TIMED = 8  # pictures that are decoded to estimate the time for all of them ...
+TIMED_SECONDS = 0.2  # ... or fewer, if they take longer than this
 
 
 @friendly
@@ -50,7 +50,7 @@ def info(
         bool,
         typer.Option(
             "--full",
-            help="Decode all pictures, not only a few. The next command finds them in the cache.",
+            help="Decode all pictures instead of a few. The next command finds them in the cache.",
         ),
     ] = False,
     cache: CacheOption = None,
@@ -83,7 +83,7 @@ def info(
 def _describe(
     console: Console, opened: ImageSource, size: str | None, aspect: str, colour: str
 ) -> ImageSpec | None:
-    """Print what a survey of the source finds; return the ImageSpec for its pictures."""
+    """Survey the source, print the findings, and return the ImageSpec for its pictures."""
     from jule.images.decoding.survey import survey
 
     array = opened.array()
@@ -140,7 +140,7 @@ def _print_bad(console: Console, opened: ImageSource, surveyed: Survey) -> None:
 def _read_all(
     console: Console, opened: ImageSource, spec: ImageSpec | None, cache: str | None
 ) -> int:
-    """Read all pictures, print what was skipped, and return how many could be read."""
+    """Read all pictures, print which were skipped, and return how many could be read."""
     from jule.images import read_images
 
     with reading_bar(opened.where) as show:
@@ -186,7 +186,7 @@ def _print_estimate(
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration in a unit that suits it.
+    """Return a duration as text, in a suitable unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`jule plot`: figures of a run, as image files."""
+"""`jule plot`: draw figures of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plot(
         typer.Option("--out", "-o", help=".png, .pdf or .svg file. Default: in the run folder."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Where the images are now, if they were moved.")
+        str | None, typer.Option(help="Where the images are, if they have been moved.")
     ] = None,
 ) -> None:
     r"""Draw a figure of a run. Needs matplotlib: pip install "jule\[plot]".

@@ -1,4 +1,4 @@
-"""`jule predict`: sort new pictures into the clusters of a finished run."""
+"""`jule predict`: predict the clusters of new pictures with a finished run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def predict(
     cache: CacheOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Sort new pictures into the clusters of a run: path, cluster, confidence, rank, name.
+    """Predict the clusters of new pictures: path, cluster, confidence, rank, name.
 
     Examples:
 

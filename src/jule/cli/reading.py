@@ -1,4 +1,4 @@
-"""Reading of pictures for a command: options, a progress bar, and a list of skipped files."""
+"""Read pictures for a command: options, a progress bar, and a list of skipped files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CacheOption = Annotated[
 
 
 def check_reading_options(size: str | None, aspect: str, colour: str) -> None:
-    """Raise if one of the options is not valid; loads no heavy package.
+    """Raise if an option is not valid, without loading a heavy package.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def check_reading_options(size: str | None, aspect: str, colour: str) -> None:
 
 
 def open_not_empty(source: str, *, folder_classes: bool = False) -> ImageSource:
-    """Open a source; raise if it does not exist or has no pictures. Loads no heavy package."""
+    """Open a source; raise if it does not exist or has no pictures."""
     from jule.images import open_source
     from jule.images.read import check_not_empty
 
@@ -112,7 +112,7 @@ def requested_spec(
 
 
 def is_unchanged_array(source: ImageSource, size: str | None, colour: str) -> bool:
-    """Tell whether a source is an array and no option asks to change it.
+    """Return whether a source is an array that no option asks to change.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def is_unchanged_array(source: ImageSource, size: str | None, colour: str) -> bo
 
 
 def absolute(source: str) -> str:
-    """Return a source as a path that is valid in any working folder.
+    """Return a source as an absolute path.
 
     Examples
     --------
@@ -173,7 +173,7 @@ def print_skipped(console: Console, data: Samples, listed_in: str = "") -> None:
     >>> import numpy as np
     >>> from jule.images import read_images
     >>> print_skipped(Console(), read_images(np.zeros((3, 8, 8), np.uint8)))
-    2 exact duplicates, which share one label
+    2 exact duplicates; copies share one label
     """
     bad = Counter(one.reason for one in data.skipped if one.is_picture)
     others = sum(not one.is_picture for one in data.skipped)
@@ -188,11 +188,11 @@ def print_skipped(console: Console, data: Samples, listed_in: str = "") -> None:
         say(console, f"{counted(others, 'file')} of other kinds ignored")
     copies = int((data.first_copies != range(len(data))).sum())
     if copies:
-        say(console, f"{counted(copies, 'exact duplicate')}, which share one label")
+        say(console, f"{counted(copies, 'exact duplicate')}; copies share one label")
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun.
+    """Return a count with its noun in the singular or plural.
 
     Examples
     --------

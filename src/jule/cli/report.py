@@ -1,4 +1,4 @@
-"""`jule report`: the page of a finished run."""
+"""`jule report`: make the page of a finished run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     source: Annotated[
-        str | None, typer.Option(help="Where the images are now, if they were moved.")
+        str | None, typer.Option(help="Where the images are, if they have been moved.")
     ] = None,
     umap: Annotated[
         bool, typer.Option(help="Add a UMAP map if umap-learn is installed, which takes longer.")
@@ -57,6 +57,6 @@ def write_report(run: RunFolder, make: Callable[[Progress], Report]) -> Path:
     if made.sheets is None:
         typer.secho(f"jule: no pictures: {made.summary['no_pictures']}", err=True, fg="yellow")
     link = path.resolve().as_uri()
-    # A terminal that knows hyperlinks opens it on a click; others show the address.
+    # Terminals with hyperlinks open it on a click; others show the address.
     Console().print(Text("page: ").append(link, style=f"link {link}"), soft_wrap=True)
     return path

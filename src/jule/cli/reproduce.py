@@ -1,4 +1,4 @@
-"""`jule reproduce`: the paper's experiments, and the tables made from their results."""
+"""`jule reproduce`: run the paper's experiments, and render their results as tables."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def reproduce(
     datasets: Annotated[
         str | None,
         typer.Option(
-            help="Names separated by commas. By default those of --list.", show_default=False
+            help="Names separated by commas. Default: those shown by --list.", show_default=False
         ),
     ] = None,
     seeds: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Number of runs, with seeds 0, 1, ... By default as published.",
+            help="Number of runs, with seeds 0, 1, ... Default: as published.",
             show_default=False,
         ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="default, or paper: trained as the authors did.",
+            help="default, or paper: train as the authors did.",
             show_default=False,
         ),
     ] = None,
@@ -50,13 +50,13 @@ def reproduce(
     runs: Annotated[Path, typer.Option(help="Where unfinished runs are kept.")] = Path("runs"),
     list_: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
 ) -> None:
-    """Run the paper's experiments and show them beside its numbers.
+    """Run the paper's experiments and show the results beside the paper's numbers.
 
-    `all` measures everything that is published; `tables` only renders.
+    `all` runs every published experiment; `tables` only renders existing results.
     Results that exist with the same settings are not measured again.
     Interrupted runs are resumed.
-    The tables go into README.md and docs/ of a checkout.
-    Without one, or with --results, they are printed.
+    In a checkout, the tables are written to README.md and docs/.
+    Otherwise, or with --results, they are printed.
 
     Examples:
 
@@ -98,7 +98,9 @@ def reproduce(
 
 def _check_no_options(name: str, request: Request) -> None:
     if request.options():
-        raise ValueError(f"--{request.options()[0]} belongs to one experiment and not to {name!r}")
+        raise ValueError(
+            f"--{request.options()[0]} applies to a single experiment, not to {name!r}"
+        )
 
 
 def _list_experiments(console: Console, results: Path) -> None:

@@ -1,4 +1,4 @@
-"""The clusters of a run, as a table for the terminal."""
+"""Show the clusters of a run as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_CLASSES = 4
 
 
 def print_clusters(console: Console, results: RunResults, labels: NDArray | None = None) -> None:
-    """Print the size and confidence of each cluster, and its classes where they are known."""
+    """Print the size and confidence of each cluster, and its true classes if they are known."""
     result = results.result
     if result.choice is not None:
         others = ", ".join(str(k) for k, _ in result.choice.candidates[1:4])

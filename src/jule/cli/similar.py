@@ -1,4 +1,4 @@
-"""`jule similar`: the pictures of a run that are most similar to one picture."""
+"""`jule similar`: list the pictures of a run that are most similar to a picture."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from jule.cli.errors import friendly
 def similar(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     picture: Annotated[
-        Path, typer.Argument(metavar="PICTURE", help="A picture, in the run or a new one.")
+        Path, typer.Argument(metavar="PICTURE", help="A picture, which may be new or in the run.")
     ],
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many to list.")] = 10,
     device: DeviceOption = "auto",
 ) -> None:
-    """List the pictures of a run that its network finds most similar to a picture.
+    """List the pictures of a run that are most similar to a picture.
 
     Example: jule similar photos-run cat.jpg -n 5
     """

@@ -1,1 +1,1 @@
-"""The way out of a run: folders of pictures, a network for other programs, a table."""
+"""Export a run: folders of pictures, a network for other programs, a table."""

@@ -2,8 +2,8 @@
 
 File names are not trusted: only the last part of each is used, made safe for every common file
 system. Folders are held open while they are written to, so that nothing can be written elsewhere,
-and existing files are never replaced. After a kill at any moment, the next run adds what is
-missing.
+and existing files are never replaced. If an export is killed at any moment, the next one adds what
+is missing.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CHUNK = 2**20
 PART = ".jule-export.part"  # the copy being written; no picture's name begins with a dot
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 
-# Where the system can name files relative to an open folder, replacing the folder by a link has no
-# effect; elsewhere (Windows) the folder is checked once, when it is opened.
+# If the system can name files relative to an open folder, replacing that folder by a link has no
+# effect. Otherwise (Windows) the folder is checked once, when it is opened.
 RELATIVE = (
     {os.open, os.mkdir, os.stat, os.link, os.symlink, os.readlink, os.rename, os.unlink}
     <= os.supports_dir_fd
@@ -41,15 +41,15 @@ class Picture:
     Attributes
     ----------
     name
-        Its path or name as shown to the user; not trusted.
+        Path or name as shown to the user; not trusted.
     folder
         The name of its folder.
     place
         The original file; None for a picture inside an archive or an array.
     content
-        Returns its bytes, where there is no file.
+        Function that returns the bytes of a picture without a file.
     suffix
-        Added to a name that has none.
+        Suffix for a name that has none.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Exported:
     already_there
         The number of pictures that were there before.
     conflicts
-        Other files that were in the place of a picture, relative to the folder; left alone.
+        Pictures that were not written because another file has their name, relative to the folder.
     missing
         Names of pictures that could not be read, and why.
     n_folders
@@ -101,15 +101,15 @@ def sort_into_folders(
     Parameters
     ----------
     pictures
-        In a fixed order, which decides who keeps a name that several have.
+        The pictures. If several have the same name, the first one keeps it.
     to
-        Created if needed. Files in it are never changed.
+        The folder to sort into, created if needed. Existing files in it are never changed.
     how
         ``"link"`` or ``"copy"``; pictures that are not files can only be copied.
     progress
-        Called with the share that is done.
+        Called with the fraction that is done.
     source_folder
-        Where the originals were found, if in a folder: `to` must lie outside of it.
+        The folder of the originals, if there is one; `to` must be outside of it.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def sort_into_folders(
         raise NotADirectoryError(f"{to} is a file: sort into a folder")
     to.mkdir(parents=True, exist_ok=True)
     with _held(to) as root:
-        for name in plan:  # all of them first, so that a bad folder stops everything
+        for name in plan:  # all folders first, so that a bad one stops everything
             with _opened(root, name):
                 pass
         for folder_name, places in plan.items():
@@ -180,7 +180,7 @@ def _check_not_mixed(pictures: Iterable[Picture], to: Path, source_folder: Path 
     homes = {home.resolve() for home in homes}
     for home in sorted(homes):
         if home.is_relative_to(to):
-            raise ValueError(f"{to} holds originals (in {home}): sort into another folder")
+            raise ValueError(f"{to} contains originals (in {home}): sort into another folder")
     if source_folder is not None:
         homes.add(source_folder.resolve())
     for home in sorted(homes):
@@ -232,7 +232,7 @@ class _Folder:
 
 @contextmanager
 def _held(to: Path) -> Iterator[_Folder]:
-    """Open the root folder for one process alone, and leave no partial copy in it."""
+    """Open and lock the root folder, and remove a partial copy left in it."""
     fd = os.open(to, os.O_RDONLY | os.O_DIRECTORY) if RELATIVE else None
     root = _Folder(to, fd)
     try:
@@ -369,7 +369,7 @@ def _remove_part(root: _Folder) -> None:
 
 
 def _chunks(picture: Picture) -> Iterator[bytes]:
-    """Yield the bytes of a picture in pieces; all that can fail here is the original."""
+    """Yield the bytes of a picture in pieces; every error becomes an `_UnreadableError`."""
     try:
         if picture.place is None:
             assert picture.content is not None  # checked before
@@ -385,7 +385,7 @@ def _chunks(picture: Picture) -> Iterator[bytes]:
 
 
 def _is_same(folder: _Folder, name: str, picture: Picture) -> bool:
-    """Tell whether a plain file has exactly the bytes of the picture."""
+    """Return whether a name is a regular file with exactly the bytes of the picture."""
     if folder.kind(name) != stat.S_IFREG:
         return False
     try:

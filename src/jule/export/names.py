@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-MOST_BYTES = 240  # of a file name; file systems take 255
+MOST_BYTES = 240  # of a file name; file systems allow 255
 MOST_OF_A_PARENT = 60
 UNNAMED = "unnamed"
 SEPARATORS = re.compile(r"[/\\]")
 SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,9}")
-FORBIDDEN = frozenset('/\\<>:"|?*')  # on Windows, if not everywhere
+FORBIDDEN = frozenset('/\\<>:"|?*')  # on Windows, and some of them everywhere
 BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 RESERVED = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])", re.IGNORECASE)
 
@@ -58,7 +58,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _fitted(stem: str, end: str) -> str:
-    """Join stem and end, the stem shortened to keep within the limit."""
+    """Join stem and end, with the stem shortened to the length limit."""
     return _cut(stem, MOST_BYTES - len(end.encode())) + end
 
 
@@ -67,7 +67,7 @@ def _cut(text: str, most: int) -> str:
 
 
 class Names:
-    """Unique names in one folder; no two differ by case alone.
+    """Unique names within one folder; no two differ only in case.
 
     Examples
     --------

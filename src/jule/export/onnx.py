@@ -1,7 +1,7 @@
-"""A trained network as an ONNX file, for programs that have neither jule nor torch.
+"""Write a trained network as an ONNX file, for programs without jule and torch.
 
-The file holds everything from raw pixels to unit vectors. ONNX cannot average an image down to a
-size that does not divide its own, so resizing becomes a matrix product from either side.
+The file contains everything from raw pixels to unit vectors. ONNX cannot average an image down to a
+size that does not divide its own, so resizing becomes matrix products from the left and the right.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ LOUD = ("torch", "onnxscript", "onnx_ir")  # loggers
 def write_onnx(embedder: Embedder, path: Path, image_shape: tuple[int, ...]) -> None:
     """Write a network, with its input scaling, to an ONNX file, atomically.
 
-    The input ``images`` is float32: raw pixels (n, c, h, w) or vectors (n, d) like those that the
-    network was trained on, any number of them. The output ``embedding`` are unit vectors. The
-    metadata of the model hold height, width, channels and the version of jule.
+    The input ``images`` is float32: any number of raw images (n, c, h, w) or vectors (n, d) like
+    those that the network was trained on. The output ``embedding`` contains unit vectors. The
+    metadata of the model contain height, width, channels and the version of jule.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class _Exported(nn.Module):
         x = images
         if self.resized:
             x = self.rows @ x @ self.columns  # (n, c, h', w')
-        if self.normalize:  # by the pixels of the original; resizing first is less to divide
+        if self.normalize:  # by the RMS of the original; after resizing there is less to divide
             rms = images.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
             x = x / torch.where(rms > 0, rms, 1.0)
         embedded: Tensor = self.embedder(x)
@@ -127,7 +127,7 @@ def input_shape(image_shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _model(network: nn.Module, shape: tuple[int, ...]) -> ModelProto:
-    # Two examples: the exporter would treat a batch of one as a constant.
+    # Two examples, because the exporter would treat a batch size of one as a constant.
     examples = torch.zeros(2, *shape)
     with _quiet():
         try:
@@ -164,7 +164,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _remove_notes(model: ModelProto) -> None:
-    """Remove the notes of the exporter, which hold paths of this machine."""
+    """Remove the notes of the exporter, which contain paths on this machine."""
     graph = model.graph
     noted: list[Any] = [model, graph, *graph.node, *graph.input, *graph.output]
     noted += [*graph.value_info, *graph.initializer, *model.functions]

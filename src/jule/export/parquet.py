@@ -1,4 +1,4 @@
-"""Tables as Parquet files, for data frames in any language."""
+"""Write tables as Parquet files, for data frames in any language."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_parquet(path: Path, columns: Mapping[str, Sequence[Any] | NDArray]) ->
 
 
 def _plain(values: Sequence[Any] | NDArray) -> Any:
-    """Return strings as valid UTF-8: undecodable bytes of file names are escaped."""
+    """Return strings as valid UTF-8, with undecodable bytes of file names escaped."""
     import pyarrow
 
     if isinstance(values, np.ndarray) or not all(isinstance(value, str) for value in values):

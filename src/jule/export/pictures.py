@@ -1,4 +1,4 @@
-"""The pictures of a run, or new ones, sorted into one folder per cluster."""
+"""Sort the pictures of a run, or new ones, into one folder per cluster."""
 
 from __future__ import annotations
 
@@ -36,25 +36,27 @@ def export_pictures(
     run, results
         The run.
     to
-        The folder to sort into. Files in it are never changed.
+        The folder to sort into. Existing files in it are never changed.
     k
-        A different number of clusters.
+        Number of clusters, if it differs from that of the run.
     how
-        ``"link"`` or ``"copy"``; by default links where that is possible.
+        ``"link"`` or ``"copy"``; by default links where possible.
     source
-        Where the pictures are now, if they were moved.
+        Where the pictures are, if they have been moved since the run.
     progress
-        Called with the share that is done.
+        Called with the fraction that is done.
     """
     where = source or run.about()["source"]
     if not where:
         raise ValueError(
-            f"{run.folder} does not say where its pictures are: name their source (--source)"
+            f"{run.folder} does not say where its pictures are: pass their source (--source)"
         )
     opened = open_source(where)
     array = opened.array()
     if array is not None and fingerprint(array) != run.about()["data"]:
-        raise ValueError(f"{where} has changed since {run.folder} was made")
+        raise ValueError(
+            f"{where} has changed since {run.folder} was made: pass the original (--source)"
+        )
     index = {name: number for number, name in reversed(list(enumerate(opened.names)))}
     numbers = [index.get(name, -1) for name in results.names]
     k = k or results.result.n_clusters
@@ -146,7 +148,7 @@ def _picture(source: ImageSource, number: int, name: str, folder: str) -> Pictur
 
 
 def _file_content(source: ImageSource, number: int) -> bytes:
-    """Return the file of a picture, or a PNG file of its pixels."""
+    """Return the bytes of a picture's file, or of a PNG file with its pixels."""
     picture = source.picture(number)
     if isinstance(picture, bytes):
         return picture

@@ -1,4 +1,4 @@
-"""The forward pass: vectors in, a merge tree and labels out. numpy and numba only."""
+"""The forward pass: cluster vectors, and return a merge tree and labels."""
 
 from jule.forward.affinity import Digraph, affinity_graph
 from jule.forward.agglomerate import agglomerate

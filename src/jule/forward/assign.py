@@ -112,7 +112,7 @@ def centre_distances(
 ) -> NDArray[np.float64]:
     """Return the squared distance of every sample from the mean of its cluster.
 
-    The smaller it is, the more typical is the sample of its cluster.
+    The smaller the distance, the more typical the sample is of its cluster.
 
     Examples
     --------

@@ -73,7 +73,7 @@ def kmeans_clusters(
     """
     n = len(vectors)
     if not 1 <= n_clusters <= n:
-        raise ValueError(f"n_clusters must lie between 1 and n_samples = {n}, got {n_clusters}")
+        raise ValueError(f"n_clusters must be between 1 and n_samples = {n}, got {n_clusters}")
     centres = vectors[np.random.default_rng(seed).choice(n, n_clusters, replace=False)]
     labels = _nearest_centre(vectors, centres)
     for _ in range(MAX_ITER):

@@ -1,8 +1,8 @@
-"""The compiler of the kernels: numba, or none.
+"""Compile the kernels with numba, or leave them as plain Python.
 
-Every kernel also runs as plain Python. Loading numba and its compiled kernels takes about a second,
-so a short program that works on a few hundred samples is faster without: JULE_COMPILE=0, set before
-this module is imported, leaves the kernels as they are.
+Loading numba and the compiled kernels takes about a second, so a short program that works on a few
+hundred samples is faster without them. If the environment variable JULE_COMPILE is 0 when this
+module is imported, the kernels run as plain Python.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if os.environ.get("JULE_COMPILE") == "0":
     prange = range
 
     def njit(function: Callable | None = None, **_options: Any) -> Callable:
-        """Return a function as it is."""
+        """Return a function unchanged."""
         return function if function is not None else lambda kernel: kernel
 
     def get_num_threads() -> int:
-        """Return the number of threads that work on a kernel."""
+        """Return the number of threads of a kernel, which is 1 without numba."""
         return 1
 
 else:

@@ -57,7 +57,7 @@ Update = Literal["exact", "ratio", "alpha"]
 UPDATES: tuple[Update, ...] = ("exact", "ratio", "alpha")
 EXACT, RATIO = 0, 1  # as numbers, for the kernels
 
-MERGES_AT_ONCE = 20_000  # between reports of progress, when Ctrl-C is noticed, too
+MERGES_AT_ONCE = 20_000  # between progress reports, when Ctrl-C is noticed as well
 
 
 def merge_clusters(
@@ -407,7 +407,7 @@ def _strongest_target(state, weight, c):
 
 @kernel
 def _merge_best(state, links, n_near, lam, kind, alpha, max_merges):
-    """Repeatedly merge the cluster of best criterion with its nearest neighbour."""
+    """Repeatedly merge the cluster with the best criterion with its nearest neighbour."""
     clusters, near, winners = state.clusters, state.near, state.winners
     for _ in range(min(max_merges, state.nodes.shape[0] - state.counts[0])):
         a = np.int64(winners[1])

@@ -96,7 +96,7 @@ def nearest_neighbors(
     vectors = as_vectors(samples)
     if not 1 <= k < len(vectors):
         raise ValueError(
-            f"k must lie between 1 and n_samples - 1 = {len(vectors) - 1}, got {k}: "
+            f"k must be between 1 and n_samples - 1 = {len(vectors) - 1}, got {k}: "
             "a sample is never its own neighbour"
         )
     if method == "exact":

@@ -1,8 +1,8 @@
-"""A merge tree that passes through given labels.
+"""Rearrange a merge tree so that it passes through given labels.
 
-Merging and labels can disagree: the labels of the recurrent process, labels that were corrected by
-hand and exact copies that must stay together are in general no cut of the tree. Here the tree is
-rearranged so that they are.
+Labels need not be a cut of the tree: the labels of the recurrent process, labels that were edited
+by hand, and exact copies that must stay together may all disagree with it. The tree is rearranged
+so that they become a cut.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ def tree_through_labels(
 ) -> MergeTree:
     """Rearrange a merge tree so that its cut into K clusters is exactly the given labels.
 
-    Below K, the merges of each cluster are those of the tree, restricted to its samples and in
-    the same order. Above K, the clusters themselves are merged by graph degree linkage.
+    Within each cluster, the merges are those of the tree, restricted to its samples and in the same
+    order. The clusters themselves are then merged by graph degree linkage.
 
     Parameters
     ----------
     tree
-        A whole tree, with one cluster left.
+        A complete tree, with one cluster left.
     labels
-        (n,) clusters 0 .. K-1 without a gap.
+        (n,) clusters 0 .. K-1 without gaps.
     graph, vectors
         The digraph W over the samples, and the vectors it was built from.
     first_copies
-        (n,) the sample that each one is an exact copy of. Copies, which need one label, are joined
-        before anything else, so that every cut keeps them together.
+        (n,) index of the original of each sample. Exact copies, which must share a label, are
+        joined first, so that every cut keeps them together.
     n_near, lam
-        The merging criterion above K: see `merge_clusters`.
+        Merging criterion for the clusters: see `merge_clusters`.
 
     Examples
     --------
@@ -57,11 +57,11 @@ def tree_through_labels(
     [0, 0, 1, 1, 1, 1]
     """
     if tree.n_clusters != 1:
-        raise ValueError(f"the tree must be whole, but merging stopped at {tree.n_clusters}")
+        raise ValueError(f"the tree must be complete, but it stops at {tree.n_clusters} clusters")
     n, k = tree.n_samples, int(labels.max()) + 1
     copies = np.arange(n) if first_copies is None else np.asarray(first_copies)
     if (labels[copies] != labels).any():
-        raise ValueError("exact copies must have one label")
+        raise ValueError("exact copies must have the same label as their original")
     pairs, affinities = _pairs_below(tree, labels, copies)
     below, top = _nodes_of_pairs(n, pairs, labels, k)
     merges, merge_affinities = merge_clusters(graph, labels, n_near=n_near, lam=lam)
@@ -92,7 +92,7 @@ def _pairs_below(
     left, right = originals[order][:-1], originals[order][1:]
     same = labels[left] == labels[right]
     left, right = left[same], right[same]
-    # Between leaves p and p + 1 lies exactly one merge; ancestors have larger numbers.
+    # Exactly one merge separates leaves p and p + 1; ancestors have larger numbers.
     merge_at = np.empty(max(n - 1, 0), np.int64)
     merge_at[splits] = np.arange(n - 1)
     joined_by = _range_maxima(merge_at, starts[left], starts[right])

@@ -1,4 +1,4 @@
-"""The tree of all merges, which holds every clustering from n clusters to one."""
+"""The tree of all merges, which contains every clustering from n clusters to one."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class MergeTree:
         k, min_cluster_size = index(k), index(min_cluster_size)
         if not self.n_clusters <= k <= self.n_samples:
             raise ValueError(
-                f"k must lie between {self.n_clusters} and {self.n_samples}, the numbers of "
+                f"k must be between {self.n_clusters} and {self.n_samples}, the numbers of "
                 f"clusters in this tree, got {k}"
             )
         if min_cluster_size < 1:
@@ -301,7 +301,7 @@ def counting_affinities(tree: MergeTree, most: int) -> NDArray[np.float64]:
 
 
 def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Lay the samples out in a line so that every node of the tree is an interval of it.
+    """Arrange the samples in a line so that every node of the tree is an interval.
 
     Returns
     -------
@@ -351,7 +351,7 @@ def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.i
     Parameters
     ----------
     tree
-        A whole tree whose cut into K clusters is `labels`; see `tree_through_labels`.
+        A complete tree whose cut into K clusters is `labels`; see `tree_through_labels`.
     labels
         (n,) clusters 0 .. K-1.
 
@@ -406,7 +406,7 @@ def _branch_numbers(n, merges, labels, k):
 def clusters_as_nodes(tree: MergeTree, k: int, min_cluster_size: int = 1) -> NDArray[np.int64]:
     """Return the tree node of each cluster of `tree.cut(k, min_cluster_size)`.
 
-    Small clusters that the cut absorbs are no part of the node.
+    Small clusters that the cut absorbs are not part of the node.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exact copies among samples, and which of them is the original."""
+"""Find exact copies among samples, and choose the original of each group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COPY_NAME = re.compile(
 def find_copies(samples: NDArray) -> NDArray[np.int64]:
     """Return, for each sample, the index of the first sample with exactly the same values.
 
-    Memory holds one block of samples and a hash per sample.
+    Only one block of samples and one hash per sample are in memory at a time.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def choose_originals(firsts: NDArray[np.int64], names: Sequence[str]) -> NDArray
 
 
 def is_copy_name(name: str) -> bool:
-    """Tell whether a file's name looks like that of a copy.
+    """Return whether a file name looks like that of a copy.
 
     Examples
     --------

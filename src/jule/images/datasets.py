@@ -1,8 +1,8 @@
-"""The image sets of the paper, read from files in a data folder.
+"""Read the image data sets of the paper from files in a data folder.
 
 The folder is the argument `folder`, or the environment variable JULE_DATA, or `jule` in the user's
-cache folder. Nothing is downloaded, as the licences of the sets vary. Labels are for evaluation
-only.
+cache folder. Nothing is downloaded, because the licences of the data sets vary. Labels are for
+evaluation only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jule.images.sources.hdf5 import read_authors_hdf5
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
 class Dataset:
-    """Images and the class of each.
+    """Images and their classes.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ _ARCHIVES = {
     ),
 }
 
-# Files of the authors, of which no checksum is known.
+# Files of the authors, whose checksums are not known.
 _AUTHORS_FILES = {
     "frgc": "2,462 RGB images of 32 x 32, 20 classes; HDF5 keys data (N x C x H x W) and labels",
     "ytf": "10,000 RGB images of 55 x 55, 41 classes; HDF5 keys data (N x C x H x W) and labels",
@@ -121,13 +121,13 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dataset:
-    """Read one of the image sets by name.
+    """Read a data set by name.
 
     Parameters
     ----------
     name
-        One of `dataset_names()`; case, hyphens and underscores do not matter: "COIL-20" and
-        "MNIST_test" are found. "digits" comes with scikit-learn and needs no file.
+        One of `dataset_names()`. Case, hyphens and underscores do not matter: "COIL-20" and
+        "MNIST_test" work. "digits" is part of scikit-learn and needs no file.
     folder
         The folder of the files. By default the environment variable JULE_DATA, or `jule` in the
         user's cache folder.
@@ -139,7 +139,7 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
     Raises
     ------
     ValueError
-        If the name is not known, or the file is damaged or another version.
+        If the name is unknown, or the file is damaged or a different version.
     FileNotFoundError
         If the file is not in the folder.
 

@@ -1,4 +1,4 @@
-"""Reading of all pictures of a source as one array."""
+"""Read all pictures of a source as one array."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Samples:
     indices
         (n,) the index of each sample in its source.
     first_copies
-        (n,) the index of the sample each one is an exact copy of (itself where it is no copy).
+        (n,) index of the original of each sample; its own index if it is not a copy.
     skipped
         Files that could not be read, and why.
     spec
@@ -78,14 +78,13 @@ def read_images(
     source
         Anything that `open_source` accepts.
     spec
-        Target size and colour mode; by default chosen by `spec_for`. Arrays are not changed by
-        default.
+        Target size and colour mode. By default, `spec_for` chooses it, and arrays are not changed.
     strict
-        Raise for a bad file instead of skipping it.
+        Whether to raise an error if a picture cannot be read, instead of skipping it.
     cache
-        The folder of decoded pictures.
+        The folder for decoded pictures; by default `jule.images.decoding.cache.cache_folder()`.
     progress
-        Called with the number of pictures done and of all.
+        Called with the number of pictures read so far and the total.
 
     Raises
     ------
@@ -146,7 +145,7 @@ def spec_for(
 ) -> ImageSpec:
     """Choose the size and colour mode for a source, after a survey of some of its pictures.
 
-    The parameters are those of `choose_spec`. Nothing is read if they leave nothing to choose.
+    The parameters are those of `choose_spec`. Nothing is read if they determine everything.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Algorithm 1: the only place that knows both passes.
+"""Joint learning (Algorithm 1): the forward and the backward pass in alternation.
 
-The public names are loaded when first used: results can be read without importing torch.
+The public names are loaded when first used, so that results can be read without importing torch.
 """
 
 from __future__ import annotations

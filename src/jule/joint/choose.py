@@ -1,4 +1,4 @@
-"""Suggest the number of clusters."""
+"""Suggest a number of clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jule.forward.assign import modularity
 from jule.forward.tree import counting_affinities
 
 MOST_CLUSTERS = 100
-LARGE_GAP = 5.0  # gaps are capped here: larger ones mean nothing more
+LARGE_GAP = 5.0  # gaps are capped here, because larger ones carry no more information
 CONSIDERED = 10  # the number of largest gaps that are scored
 
 
@@ -25,9 +25,9 @@ class Choice:
     k
         The suggestion.
     sureness
-        Its score as a share of the largest possible one, from 0 to 1.
+        Its score as a fraction of the largest possible score, from 0 to 1.
     candidates
-        The best numbers with their scores, best first.
+        The best numbers of clusters with their scores, best first.
     """
 
     k: int
@@ -36,13 +36,13 @@ class Choice:
 
 
 def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS) -> Choice:
-    """Suggest the number of clusters after which merging costs most.
+    """Suggest the number of clusters at which further merging costs most.
 
     Let b_k be the affinity of the merge that ends k clusters (clusters of fewer than n / (20 k)
-    samples do not count). Where b_{k+1} is much larger than b_k, the last merge joined what
-    belongs together and the next would join what does not. The score of k is the logarithm of that
-    relative gap, capped at 5, times the modularity of the k clusters; the modularity keeps a split
-    into two halves, each with several groups inside, from winning.
+    samples do not count). If b_{k+1} is much larger than b_k, the last merge joined similar
+    clusters and the next one would join dissimilar ones. The score of k is the logarithm of that
+    relative gap, capped at 5, times the modularity of the k clusters. The modularity keeps a
+    split into two halves with several groups each from winning.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def merge_tree(
 def suggest_n_clusters(
     representation: Representation, tree: MergeTree, config: Config
 ) -> Choice | None:
-    """Suggest K from the tree; None where the user has given it.
+    """Suggest K from the tree; return None if the user has given it.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def cut_tree(tree: MergeTree, k: int, config: Config) -> NDArray[np.int32]:
 
 
 def min_size(tree: MergeTree, k: int, config: Config) -> int:
-    """Return the number of samples from which a cluster counts towards k.
+    """Return the smallest size at which a cluster counts towards k.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""All settings of a run in one frozen dataclass, each default with its reason."""
+"""All settings of a run in one frozen dataclass, with the reasons for the defaults."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Preset = Literal["default", "paper"]
 class Config:
     """All settings of a run.
 
-    `preset` returns the two configurations that are measured; `dataclasses.replace` changes single
-    fields. The defaults of training are those of `jule.backward.Training`.
+    `preset` returns one of the two measured configurations; `dataclasses.replace` changes single
+    fields. The defaults for training are those of `jule.backward.Training`.
 
     Examples
     --------
@@ -29,27 +29,27 @@ class Config:
 
     n_clusters: int | None = None  # K; None lets the merge tree suggest one
     seed: int = 0  # random seed
-    rounds: int = 2  # the second one starts from the initial clusters of what was learned
+    rounds: int = 2  # the second one starts from initial clusters of the learned representation
 
     # Forward pass.
     preparation: Preparation = "l2"  # of raw intensities; the network's outputs have norm 1
     n_neighbors: int = 20  # K_s, as in the paper and in GDL
-    a: float = 1.0  # scales sigma^2 of Eq. 4; the paper's
+    a: float = 1.0  # scales sigma^2 of Eq. 4; as in the paper
     init: Init = "nearest"  # the paper's initial clusters
-    n_near: int = 5  # K_c of Eq. 7; the paper's
-    lam: float = 1.0  # lambda of Eq. 7; the paper's
+    n_near: int = 5  # K_c of Eq. 7; as in the paper
+    lam: float = 1.0  # lambda of Eq. 7; as in the paper
     eta: float | None = None  # unrolling rate; None spreads the merges over n_periods
-    n_periods: int = 3  # per round, when eta is None: no data set needs a rate of its own
+    n_periods: int = 3  # per round, if eta is None; no data set needs its own rate
     min_cluster_size: int | None = None  # smaller ones do not count towards K; None: n / (20 K)
 
     # Backward pass.
     network: str = "auto"  # a name of jule.backward.networks.NETWORKS; auto: by the sample shape
-    min_side: int | None = 16  # smaller images are enlarged: they would leave one convolution
+    min_side: int | None = 16  # smaller images are enlarged; the paper's smallest are 16 x 16
     max_side: int | None = 32  # larger images are averaged down: far less work, hardly worse
-    normalize: bool = True  # divide each image by the RMS of its pixels, as the first clustering
+    normalize: bool = True  # divide each image by the RMS of its pixels, like preparation "l2"
     epochs: float = 2.4  # per period; cluster-aware batches do not need the paper's 20
-    min_images: int = 24_000  # per period: 2.4 epochs of 575 images teach nothing
-    max_images: int = 70_000  # per period, if that is an epoch or more
+    min_images: int = 24_000  # per period; 2.4 epochs of 575 images would hardly train the network
+    max_images: int = 70_000  # per period, but never less than one epoch
     learning_rate: float = Training.learning_rate
     momentum: float = Training.momentum
     weight_decay: float = Training.weight_decay
@@ -82,8 +82,8 @@ class Config:
     def steps_per_period(self, n_samples: int) -> int:
         """Return the number of batches per period.
 
-        A period is `epochs` epochs, but at least `min_images` images, and at most `max_images`
-        or one epoch.
+        A period has `epochs` epochs, but at least `min_images` images, and at most `max_images`
+        images or one epoch, whichever is more.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Config:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Config:
-        """Build a configuration from the values of `to_json`; missing ones take the defaults."""
+        """Build a configuration from the values of `to_json`; missing ones get the defaults."""
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")

@@ -51,11 +51,11 @@ def joint_learning(
     config
         All settings.
     state
-        Where to resume; None starts from the beginning.
+        The state to resume from; None starts from the beginning.
     labels
-        True classes, for NMI and AC in the history and nothing else.
+        True classes, used only for NMI and AC in the history.
     progress
-        Called with the name of the stage and the share of it that is done.
+        Called with the name of a stage and the fraction of it that is done.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def joint_learning(
 
 
 def init_network(samples: NDArray, config: Config, body: nn.Module | None = None) -> Embedder:
-    """Build the untrained network for the samples, or wrap the user's own.
+    """Build an untrained network for the samples, or wrap the user's own module.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def init_network(samples: NDArray, config: Config, body: nn.Module | None = None
         samples,
         body=body,
         network=config.network,
-        min_side=config.min_side if body is None else None,  # the user's own may expect the size
+        min_side=config.min_side if body is None else None,  # your own may take any size
         max_side=config.max_side,
         normalize=config.normalize,
         seed=config.seed,
@@ -137,7 +137,7 @@ def begin(samples: NDArray, config: Config, progress: Progress | None = None) ->
 
 
 def begin_round(state: State, learned: Representation, config: Config) -> State:
-    """Keep the network, and start another round from the initial clusters of what it learned.
+    """Start another round from the initial clusters of the learned representation.
 
     Examples
     --------
@@ -157,20 +157,20 @@ def _with_initial_clusters(
     clusters = initial_clusters(representation, config)
     tree = merge_tree(representation, clusters, config)
     k = _target(representation, tree, config)
-    if tree.n_initial < k:  # more clusters are wanted than there are initial ones
+    if tree.n_initial < k:  # the user asked for more clusters than there are initial ones
         clusters = tree.cut(k)
     eta = config.eta or _even_rate(max(tree.n_initial, k), k, config.n_periods)
     return replace(state, labels=clusters, eta=eta, representation=None), tree, k
 
 
 def _target(representation: Representation, tree: MergeTree, config: Config) -> int:
-    """Return K: what the user wants, or what the tree suggests."""
+    """Return K: the number that the user gave, or the one that the tree suggests."""
     choice = suggest_n_clusters(representation, tree, config)
     return choice.k if choice else config.n_clusters or 1
 
 
 def _even_rate(n_initial: int, k: int, n_periods: int) -> float:
-    """Return the eta that leads to k clusters in `n_periods` periods, each by the same ratio."""
+    """Return the eta that reaches k clusters after `n_periods` periods of equal ratio."""
     return 1.0 - math.pow(k / n_initial, 1.0 / n_periods)
 
 
@@ -182,7 +182,7 @@ def next_period(
     labels: NDArray | None = None,
     progress: Progress | None = None,
 ) -> State:
-    """Update theta by training on the clusters, then y by merging ceil(eta * n_c) of them.
+    """Train on the clusters (theta), then merge ceil(eta * n_c) of them (y); return the new state.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def next_period(
 
 
 def _can_learn(state: State, config: Config) -> bool:
-    """Tell whether there are pairs to learn from, and more than one cluster to find."""
+    """Return whether there are pairs to learn from, and more than one cluster to find."""
     return config.n_clusters != 1 and state.n_clusters < len(state.labels)
 
 
@@ -256,7 +256,7 @@ def _mean_of_tenth(losses: list[float]) -> float | None:
 
 
 class _Clock:
-    """The seconds of each stage."""
+    """Measures the seconds of each stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

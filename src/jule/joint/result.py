@@ -1,4 +1,4 @@
-"""The end of a run: SF, RC, the labels a user gets, and the merge tree through them."""
+"""The result of joint learning: SF, RC, the final labels, and the merge tree through them."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ class Result:
     Attributes
     ----------
     labels
-        (n,) the clusters: `labels_rc` or `labels_sf`, whichever has the larger modularity in the
-        graph of the final representation, or labels that were edited by hand.
+        (n,) cluster of every sample: `labels_rc` or `labels_sf`, whichever has the larger
+        modularity in the graph of the final representation, or labels that were edited by hand.
     labels_sf
-        SF: the clusters when the recurrent process ends.
+        (n,) SF: the clusters when the recurrent process ends.
     labels_rc
-        RC: the final representation clustered again.
+        (n,) RC: the final representation clustered again.
     chosen
-        ``"sf"``, ``"rc"`` or ``"edited"``: where `labels` come from.
+        The origin of `labels`: ``"sf"``, ``"rc"`` or ``"edited"``.
     confidence
-        (n,) the share of a sample's affinity that stays inside its cluster, from 0 to 1.
+        (n,) fraction of each sample's affinity that belongs to its own cluster, from 0 to 1.
     tree
         The merge tree of the final representation, arranged so that its cut into K clusters is
         `labels`; see `jule.forward.restrict`.
     embedding
-        (n, d) the final representation, unit vectors.
+        (n, d) final representation of the samples, as unit vectors.
     neighbors
         The nearest neighbours in the final representation.
     sigma2
-        The scale of its graph (Eq. 4).
+        sigma^2 of its graph (Eq. 4).
     suggestions
         The numbers of clusters that the tree suggests, best first, each with its score.
     choice
-        The suggestion that was taken; None where K was given.
+        The suggestion that was used; None if K was given.
     """
 
     labels: NDArray[np.int32]
@@ -92,8 +92,8 @@ def finish(
 ) -> Result:
     """Cluster the final representation again, and choose between SF and RC without labels.
 
-    Where K was left open, it is the number that the final tree suggests; SF is then only eligible
-    if it has as many clusters.
+    If K was not given, it is the number that the final tree suggests; SF is then eligible only if
+    it has that number of clusters.
 
     Parameters
     ----------
@@ -102,11 +102,11 @@ def finish(
     config
         The settings.
     embedding
-        The representation of the samples, for a state that was read from a file and has none.
+        The representation of the samples; needed for a state that was read from a file.
     first_copies
-        (n,) the sample that each one is an exact copy of; copies get one label.
+        (n,) index of the original of each sample; exact copies get the same label.
     progress
-        Called with the stage and the share of it that is done.
+        Called with the name of a stage and the fraction of it that is done.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def finish(
     representation = state.representation
     if representation is None:
         if embedding is None:
-            raise ValueError("this state has no representation: pass the embedding")
+            raise ValueError("a state read from a file has no representation: pass the embedding")
         representation = represent(embedding, config, progress)
     graph = representation.graph
     tree = merge_tree(representation, initial_clusters(representation, config), config)
@@ -171,20 +171,20 @@ def with_labels(
     by_hand: NDArray[np.bool_] | None = None,
     first_copies: NDArray[np.int64] | None = None,
 ) -> Result:
-    """Return a result with edited labels: its confidence and its tree follow them.
+    """Return a result with edited labels, and with confidence and tree updated accordingly.
 
     Parameters
     ----------
     result
         The result as it was found.
     labels
-        (n,) other clusters, 0 .. K-1.
+        (n,) edited clusters, 0 .. K-1.
     config
         The settings.
     by_hand
-        (n,) the samples that were moved by hand, of which the confidence is 1.
+        (n,) whether each sample was moved by hand; the confidence of these is 1.
     first_copies
-        (n,) the sample that each one is an exact copy of.
+        (n,) index of the original of each sample, for exact copies.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def with_labels(
 
 
 def join_copies(labels: NDArray[np.int32], first_copies: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Give exact copies the label of the sample they are a copy of, and close gaps.
+    """Return labels in which exact copies have the label of their original, without gaps.
 
     Examples
     --------
@@ -235,7 +235,7 @@ def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
 
 
 def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -> dict[int, str]:
-    """Carry the names of clusters over to `recut`: a name stays with its branch of the tree.
+    """Return the cluster names after `recut`; a name stays with its branch of the tree.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -
 def cluster_shares(
     result: Result, config: Config, embedding: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Return the share of affinity that each cluster has around new, embedded samples.
+    """Return the fraction of each new, embedded sample's affinity per cluster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The stages of a run, as progress reports name them."""
+"""Names of the stages of a run, for progress reports."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from jule.progress import OVERALL, Progress
 
 
 def in_period(progress: Progress | None, done: int, config: Config) -> Progress | None:
-    """Name the stages of the period after `done` others, and report how far the whole run is.
+    """Return a callback that names the next period and also reports overall progress.
 
-    The number of periods is known where eta is left open: at most `n_periods` per round.
+    `done` is the number of finished periods. The total is known only if eta is None: at most
+    `n_periods` per round.
 
     Examples
     --------

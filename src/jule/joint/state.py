@@ -1,8 +1,8 @@
-"""The state of a run between two periods: saved atomically, resumed exactly.
+"""The state of a run between two periods, from which an interrupted run is resumed.
 
-One safetensors file per period: the weights of the network and the labels as tensors, everything
-else as JSON in the header, with a checksum over all of it. Random generators need no state: every
-period seeds its own from the seed, the round and the period.
+Each period is saved as one safetensors file: the weights of the network and the labels as tensors,
+everything else as JSON in the header, with a checksum of all of it. The state of random generators
+is not needed: every period seeds its own from the seed, the round and the period.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Period:
     Attributes
     ----------
     round, number
-        The round and the period in it, both from 0.
+        The round and the period within it, both counted from 0.
     clusters_before, clusters_after
         The number of clusters before and after merging.
     steps, images
-        The number of training batches, and of the images in them.
+        The number of training batches, and the number of images in them.
     loss_first, loss_last
         The mean loss of the first and of the last tenth of the batches.
     affinity_first, affinity_last
-        A(C_a, C_b) of the first and of the last merge; None without merges.
+        Affinity of the first and of the last merge (Eq. 12); None without merges.
     seconds
         The time of each stage: train, embed, neighbours, merge.
     nmi, ac
@@ -79,19 +79,19 @@ class State:
     warp
         Whether training images are warped.
     labels
-        (n,) int32 clusters, 0, 1, ... without a gap.
+        (n,) int32: clusters 0, 1, ... without gaps.
     ended
         Whether the round has ended: K clusters are left.
     step
         The number of training batches so far.
     seconds
-        The wall time of the run so far, over all times it was resumed.
+        The wall time so far, including the time before the run was resumed.
     network
         The weights of the network by name.
     history
         The periods so far.
     representation
-        The samples as the network sees them; not saved, so None in a state read from a file.
+        The learned representation; it is not saved, so it is None in a state read from a file.
     """
 
     round: int = 0
@@ -120,7 +120,7 @@ class State:
 def save_state(folder: Path, state: State, identity: dict[str, Any]) -> Path:
     """Save a state and remove all but the two newest.
 
-    `identity` is what a resumed run must have in common with this one: data and settings.
+    `identity` holds the data and settings; `load_state` checks that they are unchanged.
     """
     tensors = {"labels": state.labels}
     tensors |= {f"network.{name}": value for name, value in state.network.items()}
@@ -140,13 +140,13 @@ def save_state(folder: Path, state: State, identity: dict[str, Any]) -> Path:
     path = folder / f"state-{state.n_periods:04d}.safetensors"
     write_atomic(path, save(tensors, metadata))
     for old in _states(folder)[:-KEPT]:
-        with suppress(OSError):  # a state too many does no harm
+        with suppress(OSError):  # an extra state does no harm
             old.unlink()
     return path
 
 
 def load_state(folder: Path, identity: dict[str, Any]) -> State | None:
-    """Read the newest valid state of a folder; None if it has no states.
+    """Read the newest valid state in a folder; return None if there are no states.
 
     A damaged file is reported in a warning, and the state before it is used.
 

@@ -13,18 +13,18 @@ from jule.joint.clustering import Representation
 from jule.joint.config import Config
 
 PROBES = 500
-ENOUGH = 0.5  # share of warped images that stay in their cluster; tightly cropped faces do not
+ENOUGH = 0.5  # fraction of warped images that must stay in their cluster
 
 
 def warps_keep_clusters(
     samples: NDArray, raw: Representation, clusters: NDArray[np.int32], config: Config
 ) -> bool:
-    """Tell whether most images, warped a little, still lie next to their own cluster.
+    """Return whether most images stay in their cluster when they are warped slightly.
 
     Up to 500 images are warped. For each, the cluster of the nearest other sample is compared with
-    its own. Handwritten digits pass easily. Faces cropped to the pixel do not: shifted by a tenth
-    they resemble other people more, and training on warps would teach the network to ignore what
-    tells people apart. Plain vectors cannot be warped.
+    its own. Handwritten digits pass easily. Tightly cropped faces do not: a face shifted by a tenth
+    resembles other people more, and training on warps would teach the network to ignore what
+    distinguishes people. Vectors cannot be warped.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ def warps_keep_clusters(
     raw
         Their prepared intensities.
     clusters
-        K clusters of these.
+        (n,) K clusters of the prepared intensities.
     config
-        How intensities were prepared.
+        The settings; `preparation` is used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Run an experiment: measure the cells that have no current record, and show all of them."""
+"""Run an experiment: measure the cells that have no current record, and report all of them."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def run_experiment(
     Parameters
     ----------
     experiment
-        What to measure.
+        The experiment.
     request
-        Which cells of it.
+        The cells to measure.
     results
         Where records are written and read.
     runs
         Where unfinished work is kept.
     say
-        Called with a line per cell: its figures beside the paper's.
+        Called with one line per cell, which shows its scores beside the paper's.
     """
     for cell in experiment.cells(experiment.check(request)):
         record = _current_record(experiment, cell, results)

@@ -1,7 +1,7 @@
-"""What an experiment of the paper is: cells to measure, and tables to render from their records.
+"""Base class of the paper's experiments: cells to measure, and tables to render from records.
 
-To add one, derive from `Experiment` in a file of its own and list it in `jule.paper.registry`. The
-driver (`jule.paper.driver`) and ``jule reproduce`` need nothing else.
+To add an experiment, derive from `Experiment` in a new module and list it in `jule.paper.registry`.
+The driver (`jule.paper.driver`) and ``jule reproduce`` need nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Renderer = Callable[[Path], str]  # from the results folder to Markdown
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure of an experiment; options left at None take the experiment's default.
+    """The part of an experiment to measure; None stands for the experiment's default.
 
     Examples
     --------
@@ -48,13 +48,13 @@ class Cell:
     Attributes
     ----------
     path
-        Where its record is, under the results folder.
+        Path of its record, relative to the results folder.
     dataset
-        The data set.
+        Name of the data set.
     preset
-        The settings it starts from, where the experiment has several.
+        The settings to start from, if the experiment has several.
     seed
-        The random seed; None where nothing is random.
+        Random seed; None if nothing is random.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """The cell in a few words."""
+        """A short description of the cell."""
         seed = None if self.seed is None else f"seed {self.seed}"
         return ", ".join(part for part in (self.dataset, self.preset, seed) if part is not None)
 
@@ -88,17 +88,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Context:
-    """What measuring a cell may use.
+    """Folders and progress callback for measuring a cell.
 
     Attributes
     ----------
     results
         The results folder, for experiments that need the records of others.
     folder
-        The cell's own folder for unfinished work, so that it can be resumed; it may not exist yet,
-        and is removed once the record is written.
+        The cell's folder for unfinished work, so that it can be resumed. It may not exist yet, and
+        is removed once the record is written.
     progress
-        Called with a stage and the finished share of it.
+        Called with the name of a stage and the fraction of it that is done.
     """
 
     results: Path
@@ -112,9 +112,9 @@ class Experiment(ABC):
     Attributes
     ----------
     name
-        What ``jule reproduce`` calls it, and its folder under results/.
+        Name for ``jule reproduce``, and of its folder under results/.
     title
-        Which part of the paper it reproduces.
+        The part of the paper that it reproduces.
     datasets
         The data sets that are measured by default.
     options
@@ -135,7 +135,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def is_current(self, cell: Cell, record: Record) -> bool:
-        """Return whether a record was measured with the settings the cell has."""
+        """Return whether a record was measured with the settings of the cell."""
 
     @abstractmethod
     def measure(self, cell: Cell, context: Context) -> Record:
@@ -147,14 +147,14 @@ class Experiment(ABC):
 
     @abstractmethod
     def tables(self) -> Mapping[str, Renderer]:
-        """Return the renderers of its Markdown tables, by the names that pages use."""
+        """Return the renderers of the Markdown tables, by table name."""
 
     def render(self, results: Path) -> dict[str, str]:
-        """Return all of its tables as Markdown."""
+        """Return all tables of the experiment as Markdown."""
         return {name: table(results) for name, table in self.tables().items()}
 
     def check(self, request: Request) -> Request:
-        """Return the request with the proper names of the data sets; refuse unknown options."""
+        """Return the request with canonical data set names; raise for unknown options."""
         for option in request.options():
             if option not in self.options:
                 known = ", ".join(f"--{name}" for name in self.options)
@@ -167,18 +167,18 @@ class Experiment(ABC):
 
 
 def match_name(given: str, known: Mapping[str, str], kind: str) -> str:
-    """Return the name that is meant, given itself or its other spelling.
+    """Return the known name that matches a given name or its other spelling.
 
     Case, hyphens and underscores do not matter.
 
     Parameters
     ----------
     given
-        As it was typed.
+        The name as typed.
     known
-        Names, each with another spelling of it.
+        Known names, each with an alternative spelling.
     kind
-        What the names stand for, for the error message.
+        The kind of name, for the error message.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""OURS-SF and OURS-RC: joint learning on the paper's data sets, several seeds each."""
+"""OURS-SF and OURS-RC: joint learning on the paper's data sets, with several seeds each."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 SEEDS = 3
 PRESETS: tuple[Preset, ...] = get_args(Preset)
-ETA_OF_FACES = 0.2  # in the paper preset; the default needs no rate per kind of image
+ETA_OF_FACES = 0.2  # in the paper preset; the default preset derives the rate from the data
 
 
 class Joint(Experiment):
-    """Joint learning, scored when the process ends (SF) and clustered again (RC)."""
+    """Joint learning, scored when the process ends (SF) and after clustering again (RC)."""
 
     name = "joint"
     title = "OURS-SF and OURS-RC (Tables 3 and 10)"
@@ -122,7 +122,7 @@ class Joint(Experiment):
         return markdown([*header, "images trained on", "seconds", "seeds"], rows)
 
     def _presets(self, results: Path) -> str:
-        """Render quality and training images of the sets that were run with both presets."""
+        """Render scores and number of training images of the sets run with both presets."""
         rows = []
         for name in self.datasets:
             ours, papers = (self._records(results, which, name) for which in PRESETS)
@@ -169,7 +169,7 @@ class Joint(Experiment):
 
 
 def config_for(cell: Cell, n_clusters: int) -> Config:
-    """Return the settings of a cell: its preset, with the paper's rate for faces in the paper's.
+    """Return the settings of a cell: its preset, with eta 0.2 for faces in the paper preset.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def config_for(cell: Cell, n_clusters: int) -> Config:
 def learn(
     data: Dataset, config: Config, folder: Path, progress: Progress | None = None
 ) -> RunResults:
-    """Run joint learning in a run folder; resume the same run, or read it if it is finished."""
+    """Run joint learning in a folder; resume the same run, or read it if it is finished."""
     from jule.runs.execute import execute
     from jule.runs.folder import RunFolder, create_run
     from jule.runs.results import read_results

@@ -1,9 +1,10 @@
 """The numbers that the paper prints, read from numbers.csv.
 
-The tables are named by their input: ``"raw"`` is Tables 3 and 10 (NMI and AC on image
+The tables are named after their input: ``"raw"`` is Tables 3 and 10 (NMI and AC on image
 intensities), ``"learned"`` is Tables 4 and 11 (on the learned representation). ``"stages"`` holds
-the numbers of clusters under the figures of the stages. Where Table 3 prints two values, NMI is the
-first one, from re-running the code; `Score.reported_nmi` is the second one, from earlier papers.
+the numbers of clusters printed under the figures of the stages. Where Table 3 prints two values,
+NMI is the first one, from re-running the code; `Score.reported_nmi` is the second one, from earlier
+papers.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Score(NamedTuple):
 
 
 def paper_score(method: str, dataset: str, table: Table = "raw") -> Score:
-    """Return the paper's score of a method; an empty one for a data set that it does not have.
+    """Return the paper's score of a method; an empty score if the paper has none.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def paper_methods(table: Table = "raw") -> tuple[str, ...]:
 
 
 def initial_clusters(dataset: str) -> int | None:
-    """Return the number of initial clusters under the appendix' figures, None if not shown.
+    """Return the number of initial clusters in the appendix's figures; None if not shown.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""AC-GDL on image intensities: the row of Tables 3 and 10 that JULE builds on."""
+"""AC-GDL on image intensities: the method in Tables 3 and 10 that JULE builds on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Setting:
 def settings(dataset: str) -> list[Setting]:
     """Return the settings that are measured on a data set.
 
-    ``paper``: those of the paper's numbers, with the plain criterion, and with the mean image
+    ``paper``: reproduces the paper's numbers, with the plain criterion, and with the mean image
     subtracted unless the images are faces. ``plain``: L2 normalization alone, tiny clusters
     absorbed. ``local``: the same with the paper's own criterion, K_c = 5, which is how JULE starts.
 

@@ -1,4 +1,4 @@
-"""Result files: what was measured, and everything needed to measure it again."""
+"""Result files: measurements, with everything needed to repeat them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("jule", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
 def write_record(path: Path, record: Record) -> Record:
-    """Write a result as JSON, with the date and versions added; return what was written.
+    """Write a record as JSON, with the date and versions added; return the complete record.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def write_record(path: Path, record: Record) -> Record:
 
 
 def read_record(path: Path) -> Record:
-    """Read a result file; errors name the file.
+    """Read a result file.
 
     Examples
     --------

@@ -10,7 +10,7 @@ EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in (RawGDL(), Joi
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return an experiment by name; an unknown name raises and suggests the nearest ones.
+    """Return an experiment by name; raise for an unknown name and suggest similar ones.
 
     Examples
     --------

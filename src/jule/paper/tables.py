@@ -1,8 +1,8 @@
-"""Markdown tables, and the pages that show them.
+"""Render Markdown tables, and write them into the pages that show them.
 
-A page asks for a table with a pair of comments, ``<!-- WORD: NAME -->`` and ``<!-- end -->``; the
-text between them is replaced. The word is ``results`` for tables of experiments and ``benchmark``
-for those of benchmarks.
+A page marks the place of a table with two comments, ``<!-- WORD: NAME -->`` and ``<!-- end -->``;
+the text between them is replaced. The word is ``results`` for tables of experiments and
+``benchmark`` for those of benchmarks.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ def fill_pages(
 
 
 def pages_of(folder: Path) -> list[Path]:
-    """Return the pages of a checkout: README.md and docs/*.md, those that exist."""
+    """Return the existing pages of a checkout: README.md and docs/*.md."""
     readme = folder / "README.md"
     return [*([readme] if readme.exists() else []), *sorted((folder / "docs").glob("*.md"))]
 
 
 def has_tables(folder: Path, word: str) -> bool:
-    """Return whether a page of a folder asks for tables."""
+    """Return whether any page in a folder has a place for tables."""
     return any(f"<!-- {word}: " in page.read_text(encoding="utf-8") for page in pages_of(folder))
 
 
 def fill(text: str, word: str, tables: Mapping[str, Callable[[Path], str]], results: Path) -> str:
-    """Return a text with the tables that it asks for; unknown names raise.
+    """Return a text with its tables filled in; raise for unknown table names.
 
     Examples
     --------

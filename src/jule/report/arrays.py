@@ -13,7 +13,7 @@ from jule.report.summary import stages
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
 
-NEIGHBORS = 8  # per image: shown beside it, and counted to tell how sure a cut of the tree is
+NEIGHBORS = 8  # per image: shown beside it, and counted for the confidence at other cuts
 FULL_CONFIDENCE = 65_535
 BROWSER_TYPES = {
     "uint8": "Uint8Array",

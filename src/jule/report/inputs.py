@@ -1,4 +1,4 @@
-"""The images of a run, read again for its page and its figures."""
+"""Read the images of a run again, for its page and figures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def read_run_images(run: RunFolder, source: str | Path | None = None) -> tuple[N
     run
         The run.
     source
-        Where the images are, if they were moved since.
+        Where the images are, if they have been moved since the run.
 
     Returns
     -------
     images
-        The images, or None if they cannot be read or are not those of the run.
+        The images; None if they cannot be read or differ from those of the run.
     problem
-        Why there are none, otherwise empty.
+        The reason if there are no images, otherwise an empty string.
     """
     about = run.about()
     where = source or about["source"]
@@ -42,7 +42,7 @@ def read_run_images(run: RunFolder, source: str | Path | None = None) -> tuple[N
 
 
 def originals_url(source: str | Path, names: Sequence[str]) -> str | None:
-    """Return the URL of the folder that the images lie in; None if they lie in no folder.
+    """Return the URL of the folder with the images; None if they are not in a folder.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def umap_map(
 
 
 def as_int16(positions: NDArray[np.floating]) -> NDArray[np.int16]:
-    """Scale positions, all axes alike, to 16-bit integers.
+    """Scale positions to 16-bit integers, by the same factor on all axes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One HTML page from a summary, arrays and sheets of thumbnails."""
+"""Render a summary, arrays and sheets of thumbnails as one HTML page."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def render(
     arrays
         See `page_arrays`.
     names
-        One name per sample; None if they are only numbered.
+        One name per sample; None if the names are just numbers.
     sheets
-        The thumbnails.
+        The thumbnails; None if there are none.
     urls
-        The address of every sheet, relative to the page or as a data URL.
+        The URL of every sheet, relative to the page or as a data URL.
     """
     carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
     run = {
@@ -70,7 +70,7 @@ def render(
 
 
 def json_for_html(value: Any) -> str:
-    """Write JSON that cannot end the HTML element around it, whatever its texts are.
+    """Return JSON that cannot close the HTML element around it, whatever it contains.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def _text(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """Join all JavaScript files in one scope of their own."""
+    """Join all JavaScript files into one script with its own scope."""
     parts = [_text(f"js/{name}.js") for name in SCRIPTS]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
 
@@ -130,7 +130,7 @@ def _environment() -> Environment:
 
 
 def percent(share: float) -> str:
-    """Write a share as a percentage; only 1 is written as 100%.
+    """Return a fraction as a percentage; only 1 becomes 100%.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration as people say it.
+    """Return a duration as text.
 
     Examples
     --------

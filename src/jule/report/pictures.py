@@ -1,4 +1,4 @@
-"""Sheets of thumbnails, so that a page loads a few files instead of thousands."""
+"""Combine thumbnails into sheets, so that a page loads a few files instead of thousands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUALITY = 82
 
 @dataclass(frozen=True, eq=False)
 class Sheets:
-    """Thumbnails in sheets.
+    """Thumbnails arranged on sheets.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class Sheets:
         The size of its cell on a sheet. The margin repeats the edge of the thumbnail, so that
         scaling does not show its neighbours.
     columns, rows
-        The cells of a full sheet; the last sheet may have fewer rows.
+        Number of columns and rows of a full sheet; the last sheet may have fewer rows.
     kind
         ``"png"`` or ``"jpeg"``.
     places
-        (n,) int32: the cell of each thumbnail, counted through all sheets.
+        (n,) int32: the cell of each thumbnail, numbered over all sheets.
     content
         The encoded sheets.
     """
@@ -96,8 +96,8 @@ def make_sheets(images: NDArray, order: NDArray[np.integer] | None = None) -> Sh
 def brightness(images: NDArray) -> tuple[float, float]:
     """Return the values that are shown as black and white.
 
-    They are 0 and 255 for bytes and for floats that look like bytes, 0 and 1 for floats between
-    them, and otherwise the minimum and the maximum.
+    These are 0 and 255 for uint8 and for floats in that range, 0 and 1 for floats between 0 and 1,
+    and otherwise the minimum and the maximum.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Figures of a run for a paper: the stages of Fig. 1, a map, a gallery, the history."""
+"""Draw figures of a run for a paper: the stages of Fig. 1, a map, a gallery, the history."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KINDS = ("pca3d", "map", "gallery", "history")
-GOLDEN = 0.6180339887  # step of the hue: far apart for a few, still different for hundreds
+GOLDEN = 0.6180339887  # step of the hue: distinct colours, for a few clusters or for hundreds
 IMAGES_PER_ROW = 10
 MOST_ROWS = 40
 
 
 def plot_run(run: RunFolder, kind: str, out: Path, *, source: str | Path | None = None) -> None:
-    """Draw a figure of a run and write it.
+    """Draw a figure of a run and write it to a file.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ def plot_run(run: RunFolder, kind: str, out: Path, *, source: str | Path | None 
     kind
         ``"pca3d"``, ``"map"``, ``"gallery"`` or ``"history"``.
     out
-        The file; its suffix is the format, such as .png, .pdf or .svg.
+        The file to write; its suffix is the format, such as .png, .pdf or .svg.
     source
-        Where the images are, if they were moved since the run.
+        Where the images are, if they have been moved since the run.
     """
     if kind not in KINDS:
-        raise ValueError(f"no figure is called {kind!r}: choose one of {', '.join(KINDS)}")
+        raise ValueError(f"unknown figure {kind!r}: choose one of {', '.join(KINDS)}")
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

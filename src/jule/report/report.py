@@ -1,4 +1,4 @@
-"""Report: the page of a run as an object, for scripts, notebooks and the command line."""
+"""The page of a run as an object, for scripts, notebooks and the command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from jule.runs.results import RunResults, read_results
 from jule.runs.snapshots import Snapshot, load_snapshots
 from jule.runs.tables import read_skipped
 
-NOTEBOOK_MOST = 20_000_000  # bytes of thumbnails that the cell of a notebook may hold
+NOTEBOOK_MOST = 20_000_000  # bytes of thumbnails in the cell of a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Report:
     names
         One name per sample.
     sheets
-        Thumbnails; None for vectors, and where the images cannot be read.
+        Thumbnails; None for vectors, or if the images cannot be read.
     """
 
     summary: dict[str, Any]
@@ -74,13 +74,13 @@ class Report:
         images
             The images of the run, if they are in memory; otherwise they are read again.
         source
-            Where the images are, if they were moved since the run.
+            Where the images are, if they have been moved since the run.
         results
             The results of the run, if they are in memory; otherwise they are read.
         umap
             Whether to add a UMAP map where umap-learn is installed, which takes longer.
         progress
-            Called with the stage and the share of it that is done.
+            Called with the name of a stage and the fraction of it that is done.
         """
         results = results or read_results(run)
         images, problem = read_run_images(run, source) if images is None else (images, "")
@@ -115,7 +115,7 @@ class Report:
         results
             The results of a run.
         images
-            (n, h, w) or (n, h, w, c) its images; vectors and None have no pictures.
+            (n, h, w) or (n, h, w, c): the images. With vectors or None, the page has no pictures.
         source
             Where the images came from: the title of the page, and the folder of the originals.
         skipped
@@ -123,11 +123,11 @@ class Report:
         snapshots
             The positions of the samples after each period.
         no_pictures
-            Why there are no images.
+            The reason if there are no images, shown on the page.
         umap
             Whether to add a UMAP map where umap-learn is installed, which takes longer.
         progress
-            Called with the stage and the share of it that is done.
+            Called with the name of a stage and the fraction of it that is done.
         """
         tell = progress or (lambda *_: None)
         tell("summary", 0.0)
@@ -152,7 +152,7 @@ class Report:
 
     @cached_property
     def html(self) -> str:
-        """The page with all its thumbnails inside."""
+        """The page as HTML, with all thumbnails embedded."""
         return self._page([] if self.sheets is None else data_urls(self.sheets))
 
     @property
@@ -196,7 +196,7 @@ class Report:
         return self.write_html(run.path(PAGE))
 
     def open(self, path: str | Path = PAGE) -> Path:
-        """Write the page and open it in the browser."""
+        """Write the page, by default to the current folder, and open it in the browser."""
         written = self.write_html(path)
         webbrowser.open(written.resolve().as_uri())
         return written
@@ -211,7 +211,7 @@ class Report:
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON does not have by None."""
+    """Replace NaN and infinity, which JSON does not have, with None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A summary of a run as a plain dict, from which the page and report.json are made."""
+"""Summarize a run as a plain dict, from which the page and report.json are made."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def summarize(
     no_pictures: str = "",
     originals: str | None = None,
 ) -> dict[str, Any]:
-    """Summarize a run: a dict of numbers, texts and lists that JSON can hold.
+    """Summarize a run as a dict of numbers, strings and lists that can be written as JSON.
 
     Parameters
     ----------
     results
         The results of the run.
     images
-        (n, h, w) or (n, h, w, c) its images; vectors and None have no pictures.
+        (n, h, w) or (n, h, w, c): the images. With vectors or None, there are no pictures.
     skipped
         (path, reason) of every file that could not be used.
     snapshots
         The positions of the samples after each period.
     title
-        What was clustered.
+        Title of the page: the name of the source.
     no_pictures
-        Why there are no pictures.
+        The reason if there are no pictures.
     originals
         The URL of the folder that the names of the samples are relative to.
     """
@@ -132,13 +132,13 @@ def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
     Returns
     -------
     doubts
-        At most 200 of them.
+        The first 200 of them.
     count
-        The number of all of them.
+        The total number of them.
     """
     result, graph = results.result, results.result.graph
     found: list[dict[str, Any]] = []
-    # Another cluster can only have more affinity than the own one if that has less than half.
+    # Another cluster can have more affinity than the own one only if that has less than half.
     unsure = np.flatnonzero((result.confidence < 0.5) & ~results.by_hand)
     for sample in unsure[np.argsort(result.confidence[unsure], kind="stable")].tolist():
         own = int(result.labels[sample])

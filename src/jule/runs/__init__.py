@@ -1,1 +1,1 @@
-"""Run folders: executed, resumed, read back, edited, and used for new images."""
+"""Run folders: create, execute, resume, read and edit them, and use them for new images."""

@@ -1,4 +1,4 @@
-"""An estimate of the time and memory that a run will need, before it starts."""
+"""Estimate the time and memory that a run will need before it starts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from jule.backward.plan import OUTPUTS, multiply_adds
 from jule.joint.config import Config
 
-SIDE = 1024  # of the matrices that are multiplied to measure this machine
-SEARCH_SHARE = 0.5  # of their rate, which the neighbour search reaches
-TRAINING_SHARE = 0.3  # of their rate, which training and embedding reach
+SIDE = 1024  # of the matrices that are multiplied to measure the speed of this machine
+SEARCH_SHARE = 0.5  # fraction of that speed that the neighbour search reaches
+TRAINING_SHARE = 0.3  # fraction of that speed that training and embedding reach
 BACKWARD = 3  # a training step costs about three forward passes
 STEP_OVERHEAD = 0.004  # seconds per batch, whatever its size
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
@@ -21,14 +21,14 @@ BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a run.
+    """The estimated cost of a run.
 
     Attributes
     ----------
     seconds
-        On this machine, as busy as it is at the moment.
+        Time on this machine at its current load.
     memory
-        Bytes at the peak.
+        Peak memory in bytes.
     """
 
     seconds: float
@@ -36,7 +36,7 @@ class Cost:
 
 
 def estimate_cost(n_images: int, shape: tuple[int, ...], config: Config) -> Cost:
-    """Estimate a run by counting multiply-adds, at the speed of this machine's matrix products.
+    """Estimate the cost of a run from its multiply-adds and the speed of this machine.
 
     Parameters
     ----------

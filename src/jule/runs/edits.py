@@ -1,4 +1,4 @@
-"""Edits made on the page of a run, applied to its labels: names and moved images."""
+"""Apply edits made on the page of a run to its labels: names and moved images."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Edits:
     labels
         The labels that the page was made from; see `labels_id`.
     k
-        The number of clusters that those labels were recut to before they were edited.
+        The number of clusters shown on the page when the edits were made.
     names
-        Names by cluster; an empty one removes a name.
+        Names by cluster; an empty name removes the old one.
     moves
-        (image, path, cluster) of each image that was moved.
+        (image, path, cluster) of every image that was moved.
     """
 
     run: str
@@ -57,9 +57,9 @@ class EditedLabels:
     labels
         (n,) clusters, without gaps.
     names
-        The names of clusters that have one.
+        The names of the clusters that have one.
     moved
-        (n,) the samples that were moved by these edits.
+        (n,) whether each sample was moved by these edits.
     """
 
     labels: NDArray[np.int32]
@@ -80,7 +80,7 @@ def read_edits(path: Path) -> Edits:
 
 
 def parse_edits(value: Any) -> Edits:
-    """Check the content of a file of edits.
+    """Parse and check the content of a file of edits.
 
     Examples
     --------
@@ -134,7 +134,9 @@ def _parse_move(move: Any) -> tuple[int, str, int]:
         raise ValueError(f"a move must have image, path and cluster, got {move!r}")
     image, path, cluster = move["image"], move["path"], move["cluster"]
     if not _is_whole(image) or not isinstance(path, str) or not _is_whole(cluster):
-        raise ValueError(f"a move needs two whole numbers and a path, got {move!r}")
+        raise ValueError(
+            f"a move needs whole numbers (image, cluster) and a string (path), got {move!r}"
+        )
     return image, path, cluster
 
 
@@ -145,18 +147,18 @@ def edit_labels(
     names: Mapping[int, str],
     first_copies: NDArray[np.int64],
 ) -> EditedLabels:
-    """Move images and name clusters; empty clusters are removed, and the others close up.
+    """Move images and name clusters; remove empty clusters and renumber the others.
 
     Parameters
     ----------
     edits
         The edits.
     paths
-        The path of each sample, to check the moves by.
+        The path of each sample, to check the moves.
     labels, names
         The clusters and names that the edits start from; names not mentioned are kept.
     first_copies
-        (n,) the sample that each one is an exact copy of; copies move together.
+        (n,) index of the original of each sample; exact copies move together.
 
     Examples
     --------
@@ -171,10 +173,10 @@ def edit_labels(
     n_after = n_before
     for image, path, cluster in edits.moves:
         if not 0 <= image < len(labels):
-            raise ValueError(f"image {image} ({path}) is not one of the run's {len(labels)}")
+            raise ValueError(f"image {image} ({path}) is not one of the run's {len(labels)} images")
         if paths[image] != path:
             raise ValueError(f"image {image} of the run is {paths[image]}, not {path}")
-        if not 0 <= cluster < n_before + len(edits.moves):  # each move creates one at most
+        if not 0 <= cluster < n_before + len(edits.moves):  # a move creates at most one cluster
             raise _no_such_cluster(cluster, n_before)
         n_after = max(n_after, cluster + 1)
         copies = first_copies == first_copies[image]
@@ -201,13 +203,15 @@ def _no_such_cluster(cluster: int, n_before: int) -> ValueError:
 
 
 def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
-    """Write labels.csv with the edits; returns the new results and the number of moved images.
+    """Apply edits to labels.csv; return the new results and the number of moved images.
 
-    The labels as they were found stay in labels_auto.csv.
+    The labels as they were found are kept in labels_auto.csv.
     """
     results = read_results(run)
     if edits.run != results.id:
-        raise ValueError(f"these edits were made on the page of another run than {run.folder}")
+        raise ValueError(
+            f"these edits do not belong to {run.folder}: they were made on the page of another run"
+        )
     automatic = read_automatic(run) if results.edited else results.result
     start, names, by_hand = _start(run, edits, results, automatic)
     edited = edit_labels(edits, results.names, start, names, results.first_copies)
@@ -231,7 +235,7 @@ def _start(
 ) -> tuple[NDArray[np.int32], dict[int, str], NDArray[np.bool_]]:
     """Return the labels, names and samples moved by hand that the edits start from.
 
-    The page may be an older one, made from the labels as they were found.
+    The page may be older, made from the labels before they were edited.
     """
     if labels_id(results.result.labels) == edits.labels:
         base, names, by_hand = results.result, results.cluster_names, results.by_hand
@@ -248,7 +252,7 @@ def _start(
 
 
 def _names_by_overlap(results: RunResults, labels: NDArray[np.int32]) -> dict[int, str]:
-    """Carry names over to other labels: to the cluster that holds most of the named one."""
+    """Return names for other labels: each goes to the cluster with most of the named samples."""
     names = {}
     for cluster, name in results.cluster_names.items():
         counts = np.bincount(labels[results.result.labels == cluster])
@@ -257,7 +261,7 @@ def _names_by_overlap(results: RunResults, labels: NDArray[np.int32]) -> dict[in
 
 
 def labels_id(labels: NDArray[np.integer]) -> str:
-    """Return an identifier of labels: a checksum.
+    """Return a checksum that identifies labels.
 
     Examples
     --------

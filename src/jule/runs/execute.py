@@ -1,4 +1,4 @@
-"""Execute a run: start it or resume it, save a state per period, and write the results."""
+"""Execute a run: start or resume it, save the state after each period, write the results."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def execute(
     names
         One path or name per sample; numbers by default.
     labels
-        True classes, which only score the result.
+        True classes, used only to score the result.
     first_copies
-        (n,) the sample that each one is an exact copy of.
+        (n,) index of the original of each sample, for exact copies.
     data
-        The `fingerprint` of the samples, where it is already known.
+        The `fingerprint` of the samples, if it is already known.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     embedder
-        The user's own network; by default the one that suits the samples.
+        The network to train; by default one is built for the samples.
     progress
-        Called with the stage and the share of it that is done.
+        Called with the name of a stage and the fraction of it that is done.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def execute(
 def _check_same_data(run: RunFolder, then: dict[str, Any], now: dict[str, Any]) -> None:
     if now != then:
         raise ValueError(
-            f"the data is not what {run.folder} was created with: {now['dtype']} {now['shape']} "
-            f"now, {then['dtype']} {then['shape']} then, or different values"
+            f"the data differs from that of {run.folder} ({now['dtype']} {now['shape']} now, "
+            f"{then['dtype']} {then['shape']} then, or different values): use the original data"
         )
 
 

@@ -1,18 +1,18 @@
 """A run folder, and the names of its files.
 
-config.json          settings, and the data they were used on
+config.json          settings, and a description of the data
 state/               the newest states, until the run is finished
 history.json         one entry per period
-snapshots/           positions of the samples before the first period and after each one
+snapshots/           positions of the samples before the first period and after each period
 labels.csv           one row per sample: path, cluster, confidence, rank, name, by_hand
-labels_auto.csv      the labels as they were found, once they have been edited
+labels_auto.csv      the labels as they were found, if they have been edited
 skipped.csv          files that could not be read, and why
 duplicates.csv       images that are exact copies of others
 labels_sf.npy        SF
 labels_rc.npy        RC
 embedding.npy        the final representation
 neighbors.npz        its nearest neighbours
-tree.npz             its merge tree, through the labels as they were found
+tree.npz             its merge tree, which passes through the labels as they were found
 network.safetensors  the network
 result.json          the numbers of the run; written last, so a run that has it is complete
 report.html, report.json, report_pictures/    the page
@@ -47,7 +47,7 @@ class RunFolder:
     Parameters
     ----------
     folder
-        Where the run is.
+        The path of the folder.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all results are there."""
+        """Whether the run is finished and all its results exist."""
         return self.path(RESULT).exists()
 
     @property
@@ -76,7 +76,7 @@ class RunFolder:
         return self.path(LABELS_AUTO).exists()
 
     def about(self) -> dict[str, Any]:
-        """Read config.json: settings, data and where the data came from."""
+        """Read config.json: the settings, the data and its source."""
         path = self.path(CONFIG)
         if not path.exists():
             raise FileNotFoundError(f"{self.folder} is not a run folder: it has no {CONFIG}")
@@ -103,7 +103,7 @@ class RunFolder:
         return tuple(self.about()["data"]["shape"][1:])
 
     def image_spec(self) -> ImageSpec | None:
-        """Return the size and colour mode of the images; None for a run of vectors or floats."""
+        """Return the size and colour mode of the images; None for vectors and floats."""
         about = self.about()
         if about.get("image_spec") is not None:
             return ImageSpec(**about["image_spec"])
@@ -128,15 +128,15 @@ def create_run(
     Parameters
     ----------
     folder
-        Must be new or empty, unless `overwrite` allows to replace a run.
+        The folder; it must not exist or be empty, unless `overwrite` is set.
     config
         The settings.
     data
         The `fingerprint` of the samples.
     source, spec, folder_classes
-        Where and how the samples can be read again.
+        Where and how to read the samples again.
     overwrite
-        Replace a run that is already there.
+        Whether to replace a run that is already in the folder.
 
     Examples
     --------
@@ -175,19 +175,19 @@ def create_run(
 
 
 def _check_is_run(folder: Path) -> None:
-    """Raise unless a folder holds a run of any version: nothing else is ever emptied."""
+    """Raise unless a folder contains a run, so that nothing else is ever deleted."""
     try:
         written = json.loads((folder / CONFIG).read_text(encoding="utf-8"))["format"]
     except (OSError, ValueError, KeyError, TypeError):
         written = ""
     if not str(written).startswith("jule-run-"):
         raise FileExistsError(
-            f"{folder} is not empty and not a run, so it is not overwritten: choose another folder"
+            f"{folder} is not empty and is not a run, so it is not replaced: choose another folder"
         )
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raise if a folder has something in it.
+    """Raise if a folder is not empty, or is a file.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""New images and a finished run: their clusters, and the most similar images."""
+"""Predict the clusters of new images, and find the most similar images of a run."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Prediction:
     labels
         (m,) the cluster of each sample.
     confidence
-        (m,) the share of affinity that this cluster has around the sample.
+        (m,) fraction of each sample's affinity that belongs to this cluster.
     distances
         (m,) squared distance from the centre of the cluster.
     cluster_names
-        The names of clusters that have one.
+        The names of the clusters that have one.
     """
 
     names: list[str]
@@ -65,7 +65,7 @@ def read_for_run(
     spec, shape = run.image_spec(), run.sample_shape()
     if spec is None and source.array() is None:
         raise ValueError(
-            f"{run.folder} was made from arrays of shape {shape}, not from pictures: give new "
+            f"{run.folder} was made from arrays of shape {shape}, not from pictures: pass new "
             "samples of the same kind (.npy, .npz)"
         )
     data = read_images(source, spec, strict=strict, cache=cache, progress=progress)
@@ -105,12 +105,12 @@ def predict_samples(
 def most_similar(
     results: RunResults, embedder: Embedder, sample: NDArray, count: int = 10
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the samples of a run nearest to a new one, with their cosines, nearest first."""
+    """Return the samples of a run nearest to a new one and their cosines, nearest first."""
     from jule.backward import embed
 
     if count < 1:
         raise ValueError(f"count must be 1 or more, got {count}")
-    # In float64, so that an image finds itself at exactly 1 and ties are broken by order.
+    # In float64, so that an image has a cosine of exactly 1 with itself; ties are kept in order.
     vector = embed(embedder, sample[None])[0].astype(np.float64)
     cosines = np.round(results.result.embedding @ vector, 6)
     nearest = np.argsort(-cosines, kind="stable")[:count]

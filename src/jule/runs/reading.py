@@ -1,4 +1,4 @@
-"""The samples of a run, read again, and the tables of what was skipped or duplicated."""
+"""Read the samples of a run again, and write the tables of skipped and duplicate files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def read_again(
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Samples:
-    """Read the samples of a run again, from where they were or from a new place."""
+    """Read the samples of a run again, from the original source or from a new one."""
     about = run.about()
     where = source or about["source"]
     if not where:
         raise ValueError(
-            f"{run.folder} does not say where its images are: name their source (--source)"
+            f"{run.folder} does not say where its images are: pass their source (--source)"
         )
     opened = open_source(where, labels_from_folders=bool(about["folder_classes"]))
     spec = None if about["image_spec"] is None else ImageSpec(**about["image_spec"])

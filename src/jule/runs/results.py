@@ -1,4 +1,4 @@
-"""The results of a finished run: written, and read back without loading the network."""
+"""Write the results of a finished run, and read them without loading the network."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ class RunResults:
     Attributes
     ----------
     id
-        An identifier of the run: a checksum of its merge tree and of its names.
+        Identifier of the run: a checksum of its merge tree and names.
     config
         The settings.
     names
         One path or name per sample.
     result
-        Labels, tree, embedding and the rest.
+        Labels, merge tree, embedding and more.
     history
         The periods.
     seconds
-        The wall time of the run, over all times it was resumed.
+        The wall time of the run, including the time before it was resumed.
     scores
-        NMI and AC of ``"labels"``, ``"sf"`` and ``"rc"``, where true classes were given.
+        NMI and AC of ``"labels"``, ``"sf"`` and ``"rc"``; None without true classes.
     agreement
-        The share of samples on which SF and RC agree, clusters matched one to one.
+        Fraction of samples on which SF and RC agree, with clusters matched one to one.
     cluster_names
-        The names of clusters that have one.
+        The names of the clusters that have one.
     by_hand
-        (n,) whether a sample was moved by hand.
+        (n,) whether each sample was moved by hand.
     first_copies
-        (n,) the sample that each one is an exact copy of.
+        (n,) index of the original of each sample; its own index if it is not a copy.
     """
 
     id: str
@@ -97,11 +97,11 @@ class RunResults:
 
     @property
     def edited(self) -> bool:
-        """Whether the labels were edited since they were found."""
+        """Whether the labels have been edited since they were found."""
         return self.result.chosen == "edited"
 
     def columns(self, k: int | None = None) -> Columns:
-        """Return the table of labels, for a different number of clusters if given."""
+        """Return the table of labels, optionally for a different number of clusters."""
         result = self.result
         if k is None or k == result.n_clusters:
             labels, confidence, names = result.labels, result.confidence, self.cluster_names
@@ -123,8 +123,8 @@ def new_results(
     true_labels: NDArray | None = None,
     first_copies: NDArray[np.int64] | None = None,
 ) -> RunResults:
-    """Return the results of a run that has just ended; `true_labels` only score it."""
-    from jule.evaluation import accuracy, nmi  # scipy, which reading results does without
+    """Return the results of a run that has just ended; `true_labels` are only used to score it."""
+    from jule.evaluation import accuracy, nmi  # loads scipy, which reading results does not need
 
     n = len(result.labels)
     scores = None
@@ -158,7 +158,7 @@ def _identifier(tree: MergeTree, names: Sequence[str]) -> str:
 
 
 def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> None:
-    """Write all files of a finished run; result.json comes last."""
+    """Write all files of a finished run, result.json last."""
     from jule.backward.embedder import describe, get_weights
 
     result = results.result
@@ -194,7 +194,7 @@ def check_finished(run: RunFolder) -> None:
     """Raise if a run is not finished."""
     run.about()
     if not run.is_finished:
-        raise ValueError(f"{run.folder} is not finished: jule resume {run.folder}")
+        raise ValueError(f"{run.folder} is not finished: run jule resume {run.folder}")
 
 
 def read_results(run: RunFolder) -> RunResults:
@@ -232,7 +232,7 @@ def read_results(run: RunFolder) -> RunResults:
 
 
 def read_automatic(run: RunFolder) -> Result:
-    """Read the result of a finished run as it was found, without later edits."""
+    """Read the result of a finished run without later edits."""
     check_finished(run)
     found = json.loads(run.path(RESULT).read_text(encoding="utf-8"))
     return _read_result(run, found, read_labels(run.path(LABELS_AUTO if run.is_edited else LABELS)))

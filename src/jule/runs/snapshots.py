@@ -23,9 +23,9 @@ class Snapshot:
     Attributes
     ----------
     period
-        The number of periods; 0 stands for raw pixels and initial clusters.
+        The number of periods; 0 means raw pixels and initial clusters.
     samples
-        (m,) int32: the samples that are shown; all of a small set.
+        (m,) int32: indices of the samples shown; all samples if there are few.
     positions
         (m, 3) float32: their first three principal components.
     labels
@@ -42,7 +42,7 @@ class Snapshot:
 
 
 def shown_samples(n_samples: int) -> NDArray[np.int32]:
-    """Return the samples that snapshots show: all, or 2,000 evenly spaced ones.
+    """Return the indices of the samples in snapshots: all, or 2,000 evenly spaced ones.
 
     Examples
     --------
@@ -56,7 +56,16 @@ def shown_samples(n_samples: int) -> NDArray[np.int32]:
 def take_snapshot(
     period: int, vectors: NDArray[np.floating], labels: NDArray[np.integer]
 ) -> Snapshot:
-    """ImageSpec at a run: `vectors` are those of `shown_samples`, `labels` those of all samples.
+    """Return a snapshot of a run after a number of periods.
+
+    Parameters
+    ----------
+    period
+        The number of periods so far.
+    vectors
+        (m, ...) raw or learned vectors of the `shown_samples`.
+    labels
+        (n,) clusters of all samples.
 
     Examples
     --------
@@ -70,10 +79,10 @@ def take_snapshot(
 
 
 def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[np.float64]:
-    """Project vectors on their first principal axes, (n, count); missing ones are zeros.
+    """Project vectors onto their first principal axes, (n, count); missing axes give zeros.
 
-    The sign of an axis is arbitrary: its largest entry is made positive, so that snapshots of one
-    run do not flip.
+    The sign of an axis is arbitrary. Its largest entry is made positive, so that the snapshots of a
+    run are not mirrored.
 
     Examples
     --------
@@ -125,7 +134,7 @@ def save_snapshot(folder: Path, snapshot: Snapshot) -> Path:
 
 
 def load_snapshots(folder: Path) -> list[Snapshot]:
-    """Read all snapshots of a folder in order; none where there is no folder.
+    """Read all snapshots in a folder, in order; return an empty list if it does not exist.
 
     Examples
     --------

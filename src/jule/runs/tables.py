@@ -19,7 +19,7 @@ Columns = dict[str, list]
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """The labels of a run as labels.csv holds them.
+    """The content of labels.csv.
 
     Attributes
     ----------
@@ -28,11 +28,11 @@ class LabelTable:
     labels
         (n,) clusters.
     confidence
-        (n,) from 0 to 1.
+        (n,) fraction of each sample's affinity that belongs to its cluster, from 0 to 1.
     cluster_names
-        The names of clusters that have one.
+        The names of the clusters that have one.
     by_hand
-        (n,) whether the sample was moved by hand.
+        (n,) whether each sample was moved by hand.
     """
 
     names: list[str]
@@ -45,7 +45,7 @@ class LabelTable:
 def ranks_in_clusters(
     labels: NDArray[np.integer], distances: NDArray[np.floating]
 ) -> NDArray[np.int64]:
-    """Number the samples of each cluster, 1 for the one nearest to its centre.
+    """Rank the samples of each cluster by distance from its centre; the nearest has rank 1.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def label_columns(
     names, labels, confidence
         One entry per sample.
     distances
-        (n,) how far each sample is from the centre of its cluster, for its rank.
+        (n,) distance of each sample from the centre of its cluster, for the ranks.
     cluster_names
-        The names of clusters that have one.
+        The names of the clusters that have one.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def read_labels(path: Path) -> LabelTable:
 
 
 def write_skipped(path: Path, skipped: Iterable[Skipped]) -> None:
-    """Write the files that could not be read, and why."""
+    """Write a table of the files that could not be read, and why."""
     text = _csv(("path", "reason"), ((one.name, one.reason) for one in skipped))
     write_atomic(path, text.encode())
 
@@ -148,14 +148,14 @@ def read_skipped(path: Path) -> list[tuple[str, str]]:
 
 
 def write_duplicates(path: Path, names: Sequence[str], first_copies: NDArray[np.int64]) -> None:
-    """Write each image that is an exact copy, and the one it is a copy of."""
+    """Write a table of exact copies and their originals."""
     copies = np.flatnonzero(first_copies != np.arange(len(first_copies)))
     rows = ((names[copy], names[int(first_copies[copy])]) for copy in copies.tolist())
     write_atomic(path, _csv(("path", "same_as"), rows).encode("utf-8", "surrogateescape"))
 
 
 def read_duplicates(path: Path) -> list[list[str]]:
-    """Read the groups of exact copies, in each group the original first.
+    """Read the groups of exact copies, each with the original first.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def read_duplicates(path: Path) -> list[list[str]]:
 
 
 def read_first_copies(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
-    """Read, for each name, the index of the sample it is an exact copy of, or its own.
+    """Return the index of the original of each sample; its own index if it is not a copy.
 
     Examples
     --------

@@ -137,7 +137,7 @@ def test_a_bad_file_is_left_out_and_listed(good, name):
 @POSIX
 def test_a_named_pipe_does_not_stop_the_reading(good):
     os.mkfifo(good / "pipe.jpg")
-    assert reasons(read_images(good, SPEC)) == {"pipe.jpg": "it is not a plain file"}
+    assert reasons(read_images(good, SPEC)) == {"pipe.jpg": "it is not a regular file"}
 
 
 @POSIX
@@ -153,14 +153,14 @@ def test_links_that_lead_nowhere_are_left_out(good):
     (good / "broken.jpg").symlink_to(good / "nothing")
     (good / "loop.jpg").symlink_to(good / "loop.jpg")
     found = reasons(read_images(good, SPEC))
-    assert found["broken.jpg"] == "it vanished before it was read"
+    assert found["broken.jpg"] == "it does not exist"
     assert "symbolic links" in found["loop.jpg"]
 
 
 @POSIX
 def test_a_link_to_a_device_without_an_end_is_left_out(good):
     (good / "zero.jpg").symlink_to("/dev/zero")
-    assert reasons(read_images(good, SPEC)) == {"zero.jpg": "it is not a plain file"}
+    assert reasons(read_images(good, SPEC)) == {"zero.jpg": "it is not a regular file"}
 
 
 def test_a_file_that_vanishes_before_it_is_read_is_left_out(good):
@@ -168,7 +168,7 @@ def test_a_file_that_vanishes_before_it_is_read_is_left_out(good):
     (good / "good 0.png").unlink()
     found = read_images(source, SPEC)
     assert found.names == ["good 1.png"]
-    assert reasons(found) == {"good 0.png": "it vanished before it was read"}
+    assert reasons(found) == {"good 0.png": "it does not exist"}
 
 
 @POSIX

@@ -61,10 +61,10 @@ BAD = {
     "another file": (b"hello", "does not begin like an IDX"),
     "a head alone": (GOOD[:4], "cut off"),
     "half a head": (GOOD[:9], ""),
-    "cut off": (GOOD[:-1], "its header promises 3,840 bytes"),
+    "cut off": (GOOD[:-1], "its header announces 3,840 bytes"),
     "too long": (GOOD + b"x", "it has more"),
-    "gigabytes promised": (b"\0\0\x08\x03" + struct.pack(">3I", 2**20, 2**10, 2**10), "promises"),
-    "more than there is": (b"\0\0\x0e\x04" + b"\xff" * 16, "promises"),
+    "gigabytes promised": (b"\0\0\x08\x03" + struct.pack(">3I", 2**20, 2**10, 2**10), "announces"),
+    "more than there is": (b"\0\0\x0e\x04" + b"\xff" * 16, "announces"),
 }
 
 

@@ -81,9 +81,9 @@ def test_what_is_listed_but_not_there_is_left_out(folder):
     assert found.names == ["photos/0.png"]
     reasons = {one.name: one.reason for one in found.skipped}
     assert list(reasons) == lines[1:]
-    assert reasons["photos/gone.png"] == "it vanished before it was read"
+    assert reasons["photos/gone.png"] == "it does not exist"
     if os.name != "nt":
-        assert reasons["photos"] == "it is not a plain file"
+        assert reasons["photos"] == "it is not a regular file"
 
 
 @pytest.mark.parametrize("name", ["list.txt", "list.csv"])

@@ -174,7 +174,7 @@ def test_images_that_are_missing_or_only_named_are_treated_as_files(tmp_path):
     assert found.indices.tolist() == [0]
     reasons = {one.name: one.reason for one in found.skipped}
     assert reasons["1"] == "it is missing in its data set"
-    assert reasons["2"] == "it vanished before it was read"
+    assert reasons["2"] == "it does not exist"
     assert set(reasons) == {"1", "2", "3"}
 
 

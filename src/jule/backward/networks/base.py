@@ -1,4 +1,4 @@
-"""What all networks of the registry have in common."""
+"""Base class of the networks in the registry."""
 
 from __future__ import annotations
 

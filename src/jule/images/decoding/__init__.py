@@ -1,1 +1,1 @@
-"""Decoding of pictures to one size: surveys, worker processes and the cache."""
+"""Decode pictures to one size and colour mode: surveys, worker processes and the cache."""

@@ -1,4 +1,4 @@
-"""Reading and decoding of a few pictures at a time, with a reason for each that fails."""
+"""Read and decode a few pictures at a time, with a reason for each that fails."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Batch:
     indices
         The index of each in the source.
     digests
-        16 bytes each, equal for equal content.
+        16 bytes for each, equal for equal content.
     skipped
-        The reasons of those that could not be decoded, by index.
+        The reasons why pictures could not be decoded, by index.
     """
 
     images: NDArray[np.uint8]

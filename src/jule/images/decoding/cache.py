@@ -34,7 +34,7 @@ PIXELS, DIGESTS, JOURNAL, WHOLE, LOCK = (
     "pixels.bin", "digests.bin", "journal.txt", "whole.json", "lock"
 )  # fmt: skip
 
-Progress = Callable[[int, int], None]  # called with the number of pictures done and of all
+Progress = Callable[[int, int], None]  # called with the number of pictures done and the total
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class DecodedImages:
     digests
         (m, 16) uint8, equal for equal content.
     skipped
-        The reasons of the others, by index.
+        The reasons why the others were skipped, by index.
     """
 
     images: NDArray[np.uint8]
@@ -81,7 +81,7 @@ def decode_source(
 ) -> DecodedImages:
     """Decode all pictures of a source, or map them from the cache.
 
-    Interrupted decoding is resumed. Memory holds a few batches, whatever the number of pictures.
+    Interrupted decoding is resumed. Only a few batches are in memory at a time.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def decode_source(
     workers
         Number of processes; the number of cores by default.
     progress
-        Called with the number of pictures done and of all.
+        Called with the number of pictures done so far and the total.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def decode_source(
     (5, 4, 4)
     """
     key = _key(source, spec)
-    if key is None:  # whether the content has changed cannot be known
+    if key is None:  # there is no way to know whether the content has changed
         return _decode_temporarily(source, spec, workers, progress)
     home = (folder or cache_folder()) / key
     found = _map_if_whole(home, spec)
@@ -143,7 +143,7 @@ def _key(source: ImageSource, spec: ImageSpec) -> str | None:
 def _decode_temporarily(
     source: ImageSource, spec: ImageSpec, workers: int | None, progress: Progress | None
 ) -> DecodedImages:
-    """Decode into files that are removed at once, and exist only while they are mapped."""
+    """Decode into temporary files, which exist only while they are mapped."""
     with TemporaryDirectory(prefix="jule-") as folder:
         about = _fill(Path(folder), source, spec, workers, progress)
         return _map_files(Path(folder), about, spec)
@@ -151,7 +151,7 @@ def _decode_temporarily(
 
 @contextmanager
 def _lock(home: Path) -> Iterator[bool]:
-    """Yield whether this is the only process that fills a folder."""
+    """Lock a folder; yield False if another process is filling it."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -252,7 +252,7 @@ def _read_journal(home: Path, spec: ImageSpec) -> tuple[int, int, dict[int, str]
 
 
 def _has_length(path: Path, size: int) -> bool:
-    """Tell whether a file has at least a length; after a power cut it may be shorter."""
+    """Return whether a file has at least `size` bytes; after a power cut it may have fewer."""
     return path.exists() and path.stat().st_size >= size
 
 

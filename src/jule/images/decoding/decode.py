@@ -1,4 +1,4 @@
-"""Decoding of one picture to a given size and colour mode."""
+"""Decode one picture to a given size and colour mode."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class ImageSpec:
     channels
         1 for grey, 3 for RGB.
     aspect
-        How pictures of another aspect ratio are treated: ``"crop"`` keeps the centre, ``"fit"``
-        keeps everything and adds black borders, ``"stretch"`` distorts.
+        How pictures with a different aspect ratio are treated: ``"crop"`` keeps the centre,
+        ``"fit"`` keeps everything and adds black borders, ``"stretch"`` distorts.
 
     Examples
     --------
@@ -253,13 +253,13 @@ def exif_orientation(image: Image.Image) -> int:
         return 1
     try:
         orientation = image.getexif().get(ORIENTATION, 1)
-    except Exception:  # damaged metadata must not cost the picture
+    except Exception:  # damaged metadata is no reason to skip the picture
         return 1
     return orientation if orientation in TRANSPOSITIONS else 1
 
 
 def to_spec(image: Image.Image, spec: ImageSpec) -> Image.Image:
-    """Decode an open image and bring it to a size and colour mode.
+    """Decode an open image and convert it to a size and colour mode.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Decoding of a source on all cores: results in order, few pictures in memory."""
+"""Decode a source on all cores, in order and with few pictures in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jule.images.decoding.worker import Worker
 from jule.images.sources.base import ImageSource
 
 CHUNK = 128  # pictures per batch, or ...
-CHUNK_BYTES = 2**21  # ... fewer large ones: progress is reported often, little waits in memory
+CHUNK_BYTES = 2**21  # ... fewer large ones, to report progress often and to save memory
 FEW = 200  # this many pictures are decoded before a worker process would have started
 
 
@@ -84,7 +84,7 @@ def _encoded_size(item: Item) -> int:
 def decode_in_order(
     workers: Sequence[Decoder], chunks: Iterable[dict[int, Item]]
 ) -> Iterator[Batch]:
-    """Let workers decode chunks at the same time, and yield the batches in the chunks' order.
+    """Decode chunks with several workers at once; yield the batches in the order of the chunks.
 
     Chunks are taken from the iterable only as workers become free, at most two per worker ahead.
     The threads started here only wait; the workers are processes.

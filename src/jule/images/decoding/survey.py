@@ -1,4 +1,4 @@
-"""A survey of some pictures before all are decoded, and the size and colour mode it suggests.
+"""Survey some pictures of a source, and choose the size and colour mode for all of them.
 
 Sizes come from the headers of the files. Pixels are decoded only until it is known whether the
 set has colour.
@@ -52,7 +52,7 @@ class Survey:
     formats
         How many pictures have each format.
     n_coloured
-        How many pictures have visible colour. No more are counted than it takes to call the set
+        How many pictures have visible colour; counting stops when there are enough to call the set
         coloured.
     bad
         Name and reason of those that cannot be read.
@@ -70,7 +70,7 @@ class Survey:
 
 
 def survey(source: ImageSource, n_pictures: int = SURVEYED, *, colour: bool = True) -> Survey:
-    """Examine some pictures, evenly spaced; if none of those can be read, others too.
+    """Examine some evenly spaced pictures, or others if none of these can be read.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def choose_spec(
         (width, height), or the larger side alone. By default the larger side is 64, or that of the
         pictures if they are smaller. The aspect ratio is that of the median width and height.
     aspect
-        How pictures of another aspect ratio are treated.
+        How pictures with a different aspect ratio are treated; see `ImageSpec`.
     colour
         ``"auto"`` chooses RGB if at least one picture in twenty has visible colour.
 

@@ -1,7 +1,7 @@
-"""Decoding in separate processes.
+"""Decode pictures in separate processes.
 
-Most of the time that a small picture takes is spent in Python code, which runs on one core per
-process. A decoder that crashes on damaged bytes then ends only a worker, not the program.
+Most of the time for a small picture is spent in Python code, which runs on one core per process.
+Besides, a decoder that crashes on damaged bytes ends only a worker, not the program.
 
 Messages in both directions have three parts: the length of a JSON text in 8 bytes, the text, and
 the bytes that the text announces.
@@ -65,7 +65,7 @@ class Worker:
         return again or decode_chunk(dict.fromkeys(chunk, CRASHED), self._spec)
 
     def _ask(self, chunk: dict[int, Item]) -> Batch | None:
-        """Let the process decode a chunk; None if the process ended."""
+        """Decode a chunk in the process; return None if the process ended."""
         process = self._process or self._start()
         if process is None:  # no process can be started: decode in this one
             return decode_chunk(chunk, self._spec)
@@ -97,7 +97,7 @@ class Worker:
         )
 
     def _start(self) -> subprocess.Popen[bytes] | None:
-        """Start the process and wait until it is ready; None if that is not possible."""
+        """Start the process and wait until it is ready; return None if it cannot be started."""
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", START, json.dumps(sys.path)],
@@ -126,7 +126,7 @@ class Worker:
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:
-    """Join batches to one.
+    """Concatenate batches.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Arrays of images or vectors, from memory or from .npy and .npz files, checked before use."""
+"""Arrays of images or vectors, in memory or in .npy and .npz files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jule.images.sources.content import is_tensor, to_numpy
 SAMPLES, LABELS, NAMES = "images", "labels", "names"  # the arrays of an .npz file
 SUFFIXES = (".npy", ".npz")
 CHANNELS = (1, 3, 4)  # grey, RGB, RGBA
-BLOCK_BYTES = 2**24  # of an array that is walked over
+BLOCK_BYTES = 2**24  # of the blocks in which arrays are processed
 
 
 class ArraySource(ImageSource):
@@ -99,7 +99,7 @@ def as_samples(data: Any) -> NDArray:
 def check_layout(shape: tuple[int, ...], method: str = "transpose") -> None:
     """Raise unless a shape is that of images (n, h, w[, c]) or vectors (n, d).
 
-    `method` is how the caller's array reorders its axes, for the message.
+    `method` is the name of the method that reorders axes, for the error message.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def check_layout(shape: tuple[int, ...], method: str = "transpose") -> None:
 
 
 def is_channels_first(shape: tuple[int, ...]) -> bool:
-    """Tell whether a shape looks like (n, channels, height, width).
+    """Return whether a shape looks like (n, channels, height, width).
 
     Examples
     --------
@@ -140,7 +140,7 @@ def check_same_shape(images: Sequence[Any]) -> None:
     for index, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise ValueError(
-                f"all images must have one size: image {index} has shape {shape}, "
+                f"all images must have the same size: image {index} has shape {shape}, "
                 f"image 0 has {shapes[0]}; resize or crop them first"
             )
 
@@ -176,7 +176,7 @@ def check_labels(labels: Any, n_samples: int) -> NDArray:
 
 
 def fingerprint(samples: NDArray) -> dict[str, Any]:
-    """Return the shape, type and checksum of an array, which tell it from others.
+    """Return the shape, type and checksum of an array, which identify it.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def open_arrays(path: Path) -> ArraySource:
     """Open a .npy file of images, or an .npz file with the array `images`.
 
     An .npz file may also have `labels`, for evaluation, and `names`, one string per image. If it
-    has a single array, that may have any name. A .npy file is mapped into memory.
+    has a single array, its name does not matter. A .npy file is mapped into memory.
     """
     try:
         loaded = np.load(path, mmap_mode="r", allow_pickle=False)

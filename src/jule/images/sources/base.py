@@ -28,10 +28,10 @@ class Skipped:
     name
         The name to print, which may differ from the name to open.
     reason
-        Why it was skipped, in words.
+        Why it was skipped.
     is_picture
-        Whether the file was meant to be a picture. Other files are listed too, but are no error
-        in strict reading.
+        Whether the file was meant to be a picture. Other files are listed too, but do not raise an
+        error with ``strict=True``.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ImageSource(ABC):
     Parameters
     ----------
     where
-        Where the pictures are, for messages: usually what the user typed.
+        Where the pictures are, for messages; usually the user's input.
     names
         The name of each picture.
     labels
@@ -73,13 +73,13 @@ class ImageSource(ABC):
 
     @abstractmethod
     def picture(self, index: int) -> RawImage:
-        """Return one picture, not decoded: the bytes of its file, or pixels.
+        """Return one picture without decoding it: the bytes of its file, or pixels.
 
-        Raises OSError or BadPictureError if that is not possible.
+        Raises OSError or BadPictureError if the picture cannot be read.
         """
 
     def picture_or_reason(self, index: int) -> RawImage | str:
-        """Return one picture, or the reason why it cannot be read as a string."""
+        """Return one picture, or, as a string, the reason why it cannot be read."""
         try:
             return self.picture(index)
         except OSError as error:
@@ -97,12 +97,12 @@ class ImageSource(ABC):
         return None
 
     def identity(self) -> Iterator[str] | None:
-        """Yield strings that change when the content does; None if that cannot be known."""
+        """Return strings that change when the content changes; None if that is unknown."""
         return None
 
 
 def is_picture_name(name: str) -> bool:
-    """Tell by its suffix whether a file is meant to be a picture.
+    """Return whether a file has the suffix of a picture.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def is_picture_name(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether a path inside a folder or an archive is hidden or a system file.
+    """Return whether a path in a folder or an archive is hidden or a system file.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def is_hidden(name: str) -> bool:
 
 
 def escape_name(name: str) -> str:
-    """Return a file's name as valid UTF-8, with other bytes escaped.
+    """Return a file name as valid UTF-8, with other bytes escaped.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def escape_name(name: str) -> str:
 
 
 def is_utf8(name: str) -> bool:
-    """Tell whether a file's name is valid UTF-8.
+    """Return whether a file name is valid UTF-8.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The content of one picture: its type, how its file is read, and why that may fail."""
+"""Read the content of one picture, and explain why that may fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BadPictureError(ValueError):
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a picture's file; raise where it is no regular file or too large.
+    """Open the file of a picture; raise if it is not a regular file or is too large.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def read_file(path: Path) -> bytes:
-    """Return the content of a picture's file; raise where it is no regular file or too large.
+    """Return the content of a picture's file; raise if it is not a regular file or is too large.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def _open_checked(path: Path) -> tuple[int, int]:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise BadPictureError("it is not a plain file")
+            raise BadPictureError("it is not a regular file")
         check_file_size(status.st_size)
     except BaseException:
         os.close(descriptor)
@@ -69,7 +69,7 @@ def _open_checked(path: Path) -> tuple[int, int]:
 
 
 def check_file_size(size: int) -> None:
-    """Raise where a file is too large to be a picture.
+    """Raise if a file is too large to be a picture.
 
     Examples
     --------
@@ -80,22 +80,22 @@ def check_file_size(size: int) -> None:
 
 
 def reason_of(error: OSError) -> str:
-    """Return the reason why a file could not be read, in words.
+    """Return the reason why a file could not be read.
 
     Examples
     --------
     >>> reason_of(PermissionError(13, "Permission denied"))
-    'it may not be read (permission denied)'
+    'it cannot be read (permission denied)'
     """
     if isinstance(error, FileNotFoundError):
-        return "it vanished before it was read"
+        return "it does not exist"
     if isinstance(error, PermissionError):
-        return "it may not be read (permission denied)"
+        return "it cannot be read (permission denied)"
     return f"it cannot be read ({error.strerror or error})"
 
 
 def is_tensor(data: Any) -> bool:
-    """Tell whether an object is a torch tensor, without importing torch.
+    """Return whether an object is a torch tensor, without importing torch.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pictures that are files of their own: the base of folders, lists and patterns."""
+"""Picture files: the base of folders, lists and patterns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FileSource(ImageSource):
         return self._paths[index]
 
     def identity(self) -> Iterator[str]:
-        """Yield path, size, time and mode of every file."""
+        """Yield the identity of every file; see `file_identity`."""
         for path in self._paths:
             try:
                 yield file_identity(path)
@@ -66,7 +66,7 @@ def open_paths(paths: Sequence[str | os.PathLike[str]]) -> FileSource:
 
 
 def file_identity(path: Path) -> str:
-    """Return path, size, time, inode and mode of a file, which change when its content does.
+    """Return path, size, time, inode and mode of a file, which change when it changes.
 
     The mode matters because a file that could not be read may become readable.
 

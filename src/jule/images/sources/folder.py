@@ -1,4 +1,4 @@
-"""A folder of pictures and everything below it."""
+"""A folder of pictures and its subfolders."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ RUN_FILES = {"config.json", "labels.csv"}  # a folder with these holds results, 
 
 
 def open_folder(folder: Path, *, labels_from_folders: bool = False) -> FileSource:
-    """Open a folder and everything below it, sorted by name.
+    """Open a folder and all its subfolders, sorted by name.
 
     Hidden files, hidden folders and the results of earlier runs are ignored. Links to files are
-    followed; links to folders are not, as they may form a loop.
+    followed; links to folders are not, because they may form a loop.
 
     Parameters
     ----------
     folder
         The folder to list.
     labels_from_folders
-        Use the folder of each picture as its true class, for evaluation.
+        Whether to use the folder of each picture as its true class, for evaluation.
     """
     names: list[str] = []
     skipped: list[Skipped] = []

@@ -157,9 +157,9 @@ def _to_uint8(data: NDArray[Any], name: str, path: Path) -> NDArray[np.uint8]:
             "preferably uint8"
         )
     low, high = data.min(), data.max()
-    if not (low >= 0 and high <= 255):  # written so that NaN is refused too
+    if not (low >= 0 and high <= 255):  # written so that NaN is rejected too
         raise ValueError(
-            f"{name!r} in {path} has values from {low} to {high}: pixels must lie between 0 and "
+            f"{name!r} in {path} has values from {low} to {high}: pixels must be between 0 and "
             "1 (floats) or 0 and 255; write them without centring or other scaling"
         )
     if data.dtype.kind == "f":

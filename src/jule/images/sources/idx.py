@@ -19,8 +19,8 @@ BLOCK = 2**24  # bytes
 def open_idx(path: Path) -> ArraySource:
     """Open an IDX file of images.
 
-    A file of labels beside it, named as MNIST's are (train-images-idx3-ubyte,
-    train-labels-idx1-ubyte), is read too, for evaluation.
+    A file of labels beside it is read as well, for evaluation, if it is named as in MNIST
+    (train-images-idx3-ubyte and train-labels-idx1-ubyte).
     """
     images = read_idx(path)
     label_path = path.with_name(path.name.replace("images", "labels").replace("idx3", "idx1"))
@@ -53,7 +53,7 @@ def read_idx(path: Path) -> NDArray:
             if len(shape) != head[3]:
                 raise ValueError("it is cut off")
             size = math.prod(shape) * kind.itemsize
-            # In blocks, as a damaged header may promise more than there is memory.
+            # In blocks, because a damaged header may announce more bytes than fit into memory.
             content = bytearray()
             while block := file.read(min(BLOCK, size + 1 - len(content))):
                 content += block
@@ -61,14 +61,14 @@ def read_idx(path: Path) -> NDArray:
         raise ValueError(f"{path} cannot be read as IDX: {error}") from error
     if len(content) != size:
         raise ValueError(
-            f"{path} cannot be read as IDX: its header promises {size:,} bytes for the shape "
+            f"{path} cannot be read as IDX: its header announces {size:,} bytes for the shape "
             f"{shape}, it has {'more' if len(content) > size else format(len(content), ',')}"
         )
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="), copy=False)
 
 
 def is_gzip(path: Path) -> bool:
-    """Tell by its first bytes whether a file is gzipped.
+    """Return whether the first bytes of a file are those of gzip.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def is_gzip(path: Path) -> bool:
 
 
 def is_idx(head: bytes) -> bool:
-    """Tell by its first four bytes whether a file is an IDX file.
+    """Return whether the first four bytes of a file are those of an IDX file.
 
     Examples
     --------

@@ -31,8 +31,8 @@ def open_list(path: Path) -> FileSource:
     """Open a list of pictures: one path per line, or a CSV file with a column of paths.
 
     Paths are relative to the folder of the list. The column of paths is called path, file,
-    filename, image or name; without such a column it is the first one. A column label, class or
-    target holds true classes, for evaluation.
+    filename, image or name; otherwise the first column is used. A column label, class or target
+    contains true classes, for evaluation.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

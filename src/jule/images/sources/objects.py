@@ -1,4 +1,4 @@
-"""Data sets of other libraries as objects: torch, Hugging Face, or any sequence of images."""
+"""Data sets of other libraries: torch, Hugging Face, or any sequence of images."""
 
 from __future__ import annotations
 

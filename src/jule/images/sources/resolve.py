@@ -1,4 +1,4 @@
-"""Choice of the right kind of source for what the user gave."""
+"""Choose the right kind of source for the user's input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HINT = (
     "A source is a folder of pictures, an archive (.zip, .tar), an array file (.npy, .npz, .h5, "
     "IDX), a list of paths (.txt, .csv), a pattern such as 'photos/**/*.jpg', or hf:NAME"
 )
-MOST_COMPARED = 10_000  # names in a folder that are searched for one like a mistyped name
+MOST_COMPARED = 10_000  # names in a folder that are compared with a mistyped name
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Kind:
 
 
 def open_source(source: Any, *, labels_from_folders: bool = False) -> ImageSource:
-    """Open pictures, wherever they are.
+    """Open a source of pictures.
 
     Parameters
     ----------
@@ -50,14 +50,15 @@ def open_source(source: Any, *, labels_from_folders: bool = False) -> ImageSourc
         A path, a list of paths, a pattern such as ``photos/**/*.jpg``, ``hf:NAME``, an array
         (n, height, width[, channels]), or a data set of torch or Hugging Face.
     labels_from_folders
-        For a folder: use the folder of each picture as its true class, for evaluation.
+        Whether to use the folder of each picture as its true class, for evaluation. Requires a
+        folder.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file or folder.
     ValueError
-        If it is no source of pictures, or damaged.
+        If it is not a source of pictures, or is damaged.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def open_source(source: Any, *, labels_from_folders: bool = False) -> ImageSourc
 
 
 def did_you_mean(text: str) -> str:
-    """Return a question that names a path like a missing one; empty if there is none.
+    """Return a question that suggests a path similar to a missing one; empty if there is none.
 
     Examples
     --------

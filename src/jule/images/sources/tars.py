@@ -108,7 +108,7 @@ class TarSource(ImageSource):
         return content
 
     def identity(self) -> Iterator[str]:
-        """Yield path, size and time of every tar file."""
+        """Yield the identity of every tar file; see `file_identity`."""
         return (file_identity(path) for path in self._paths)
 
 
@@ -122,7 +122,7 @@ def _open(path: Path) -> tarfile.TarFile:
 
 
 def _is_at_end(file: tarfile.TarFile) -> bool:
-    """Tell whether listing stopped at the end; tarfile also stops at a damaged header, silently."""
+    """Return whether listing reached the end; tarfile silently stops at a damaged header."""
     assert file.fileobj is not None
     file.fileobj.seek(file.offset)
     return not file.fileobj.read(tarfile.BLOCKSIZE).strip(b"\0")

@@ -63,5 +63,5 @@ class ZipSource(ImageSource):
             raise BadPictureError(f"it cannot be unpacked ({error})") from error
 
     def identity(self) -> Iterator[str]:
-        """Yield path, size and time of the zip file."""
+        """Yield the identity of the zip file; see `file_identity`."""
         yield file_identity(self._path)
