@@ -269,6 +269,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         shown = self._samples if images is None else images
+        if shown is None:
+            options = {"no_pictures": "pass the images to report()", **options}
         return Report.of_results(self._results, shown, **options)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -13,7 +13,6 @@ from jule.runs.tables import (
     csv_text,
     label_columns,
     ranks_in_clusters,
-    read_duplicates,
     read_first_copies,
     read_labels,
     read_skipped,
@@ -136,10 +135,6 @@ def test_copies_come_back(tmp_path):
     with open(tmp_path / "duplicates.csv", newline="") as file:
         assert next(csv.DictReader(file)) == {"path": HOSTILE[2], "same_as": HOSTILE[0]}
     np.testing.assert_array_equal(read_first_copies(tmp_path / "duplicates.csv", HOSTILE), first)
-    assert read_duplicates(tmp_path / "duplicates.csv") == [
-        [HOSTILE[0], HOSTILE[2], HOSTILE[5]],
-        [HOSTILE[1], HOSTILE[4]],
-    ]
 
 
 def test_a_name_that_is_listed_twice_is_nobody_elses_copy(tmp_path):

@@ -78,12 +78,13 @@ def is_light(arguments: list[str]) -> bool:
     words = [word for word in arguments if not word.startswith("-")]
     if words[:1] == ["info"]:
         return True
-    if len(words) < 2 or words[0] not in READING:
+    runs = [word for word in words[1:] if os.path.exists(os.path.join(word, "result.json"))]
+    if not runs or words[0] not in READING:
         return False
     try:
-        with open(os.path.join(words[1], "result.json"), encoding="utf-8") as file:
+        with open(os.path.join(runs[0], "result.json"), encoding="utf-8") as file:
             n_samples = json.load(file)["n_samples"]
-        edited = words[0] == "apply" or os.path.exists(os.path.join(words[1], "labels_auto.csv"))
+        edited = words[0] == "apply" or os.path.exists(os.path.join(runs[0], "labels_auto.csv"))
         return bool(n_samples <= (FEW_EDITED if edited else FEW_SAMPLES))
     except (OSError, ValueError, KeyError, TypeError):
         return False

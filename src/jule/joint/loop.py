@@ -93,7 +93,7 @@ def init_network(samples: NDArray, config: Config, body: nn.Module | None = None
         samples,
         body=body,
         network=config.network,
-        min_side=config.min_side if body is None else None,  # your own may take any size
+        min_side=config.min_side,
         max_side=config.max_side,
         normalize=config.normalize,
         seed=config.seed,

@@ -47,12 +47,15 @@ class Report:
         One name per sample.
     sheets
         Thumbnails; None for vectors, or if the images cannot be read.
+    folder
+        The run folder; None for results in memory.
     """
 
     summary: dict[str, Any]
     arrays: dict[str, NDArray] = field(repr=False)
     names: list[str] = field(repr=False)
     sheets: Sheets | None = field(repr=False)
+    folder: Path | None = None
 
     @classmethod
     def of_run(
@@ -84,7 +87,7 @@ class Report:
         """
         results = results or read_results(run)
         images, problem = read_run_images(run, source) if images is None else (images, "")
-        return cls.of_results(
+        made = cls.of_results(
             results,
             images,
             source=source or run.about()["source"] or run.folder,
@@ -94,6 +97,7 @@ class Report:
             umap=umap,
             progress=progress,
         )
+        return replace(made, folder=run.folder)
 
     @classmethod
     def of_results(
@@ -195,9 +199,13 @@ class Report:
         write_atomic(run.path(SUMMARY), self.json.encode())
         return self.write_html(run.path(PAGE))
 
-    def open(self, path: str | Path = PAGE) -> Path:
-        """Write the page, by default to the current folder, and open it in the browser."""
-        written = self.write_html(path)
+    def open(self, path: str | Path | None = None) -> Path:
+        """Write the page and open it in the browser.
+
+        By default it is written into the folder of the run, or, for results in memory, to
+        report.html in the current folder.
+        """
+        written = self.write_html(path or (self.folder or Path()) / PAGE)
         webbrowser.open(written.resolve().as_uri())
         return written
 

@@ -154,20 +154,6 @@ def write_duplicates(path: Path, names: Sequence[str], first_copies: NDArray[np.
     write_atomic(path, _csv(("path", "same_as"), rows).encode("utf-8", "surrogateescape"))
 
 
-def read_duplicates(path: Path) -> list[list[str]]:
-    """Read the groups of exact copies, each with the original first.
-
-    Examples
-    --------
-    >>> read_duplicates(Path("nowhere.csv"))
-    []
-    """
-    groups: dict[str, list[str]] = {}
-    for row in _rows(path):
-        groups.setdefault(row["same_as"], [row["same_as"]]).append(row["path"])
-    return list(groups.values())
-
-
 def read_first_copies(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
     """Return the index of the original of each sample; its own index if it is not a copy.
 
