@@ -12,7 +12,7 @@ endif
 help:            ## this list
 	@grep -E "^[a-z]+:.*##" $(MAKEFILE_LIST) | sed -E "s/:[^#]*## */\t/" | expand -t 14
 
-demo: .venv/ready   ## cluster real handwritten digits, in seconds
+demo: .venv/ready   ## cluster real handwritten digits, in a minute
 	$(BIN)/jule demo
 
 test: .venv/ready browser   ## linters, types and all tests

@@ -14,6 +14,7 @@ from benchmarks.common import seconds, write
 from jule import JULE, GraphDegreeLinkage
 from jule.evaluation import accuracy, nmi
 from jule.forward import prepare
+from jule.forward.assign import modularity
 from jule.images import load_dataset
 
 # Data set, side of the images, step between the images used, number of seeds.
@@ -57,7 +58,9 @@ def measure(name: str, side: int, every: int, seeds: int) -> dict[str, Any]:
         for seed in range(seeds):
             model = JULE(k, random_state=seed, settings={"min_side": min_side})
             taken, _ = seconds(lambda model=model: model.fit(images))  # type: ignore[misc]
-            found[title].append(scores(model.labels_) | {"seconds": taken})
+            inside = modularity(model.result_.graph, model.labels_)
+            row = scores(model.labels_) | {"modularity": inside, "seconds": taken}
+            found[title].append(row)
             print(name, side, title, seed, found[title][-1], flush=True)
     return found
 

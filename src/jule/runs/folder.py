@@ -151,7 +151,7 @@ def create_run(
     if not overwrite:
         check_new_folder(run.folder)
     elif run.folder.exists() and any(run.folder.iterdir()):
-        _check_is_run(run.folder)
+        check_run_folder(run.folder)
         shutil.rmtree(run.folder)
     was_there = run.folder.exists()
     run.folder.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ def create_run(
     return run
 
 
-def _check_is_run(folder: Path) -> None:
+def check_run_folder(folder: Path) -> None:
     """Raise unless a folder contains a run, so that nothing else is ever deleted."""
     try:
         written = json.loads((folder / CONFIG).read_text(encoding="utf-8"))["format"]
