@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from jule import JULE
+from jule import JULE, Run
 from jule.evaluation import nmi
 from jule.images import load_dataset
 
@@ -226,3 +226,21 @@ def test_report_shows_the_images_it_was_fitted_on(digits, fitted, tmp_path):
     again = loaded.report(digits[0][:300], umap=False)
     assert again.sheets is not None
     assert (again.summary["images"], again.summary["clusters"]) == (300, 5)
+
+
+def test_a_saved_model_has_its_images_for_exports_and_the_page(tmp_path):
+    images = load_dataset("digits").images[:40]
+    model = JULE(n_clusters=3, rounds=1, settings={"min_images": 100}).fit(images)
+    model.save(tmp_path / "run")
+    run = Run(tmp_path / "run")
+    assert run.export_folders(tmp_path / "sorted").made == 40
+    assert run.report().sheets is not None
+
+
+def test_copies_share_a_cluster_at_every_cut():
+    images = np.repeat(load_dataset("digits").images[:10], 4, axis=0)
+    with pytest.warns(UserWarning, match="10 clusters instead of 12"):
+        model = JULE(n_clusters=12, rounds=1, settings={"min_images": 100}).fit(images)
+    for k in range(1, 11):
+        labels = model.recut(k).reshape(10, 4)
+        assert (labels == labels[:, :1]).all()

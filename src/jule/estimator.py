@@ -21,16 +21,19 @@ from torch import nn
 
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device
+from jule.files import write_arrays
 from jule.forward import MergeTree
 from jule.images import check_labels, fingerprint
+from jule.images.copies import find_copies
 from jule.images.sources.arrays import check_layout, check_same_shape
 from jule.joint import Choice, Config, Period, Result, finish, init_network, joint_learning, preset
 from jule.joint.config import Preset
 from jule.joint.result import cluster_shares, recut
 from jule.progress import Progress, progress_bars
 from jule.report import Report
-from jule.runs.folder import RunFolder, create_run
+from jule.runs.folder import DUPLICATES, IMAGES, RunFolder, create_run
 from jule.runs.results import RunResults, new_results, read_network, read_results, write_results
+from jule.runs.tables import write_duplicates
 
 PIXELS = (np.float32, np.float64, np.uint8)  # kept as they are; other numbers become float32
 
@@ -171,12 +174,21 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             embedder = init_network(samples, config, own).to(best_device(self.device))
             states = joint_learning(samples, embedder, config, labels=labels, progress=show)
             state = deque(states, maxlen=1).pop()
-            result = finish(state, config, progress=show)
+            copies = find_copies(samples)
+            result = finish(state, config, first_copies=copies, progress=show)
         seconds = time.perf_counter() - started
-        results = new_results(config, result, state.history, seconds=seconds, true_labels=labels)
+        results = new_results(
+            config,
+            result,
+            state.history,
+            seconds=seconds,
+            true_labels=labels,
+            first_copies=copies,
+        )
         self._set_fitted(results, embedder)
         self._data = fingerprint(samples)
         self._samples: NDArray | None = samples
+        self._source = ""
         return self
 
     @contextmanager
@@ -276,6 +288,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Save the fitted model as a run folder, as `jule cluster` does.
 
+        The images that it was fitted on are saved as well, for the page and for exports.
+
         Parameters
         ----------
         folder
@@ -290,7 +304,12 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{path} exists and is not empty: choose another folder, or save with "
                 "overwrite=True to replace a run"
             )
-        run = create_run(path, self._results.config, self._data, overwrite=overwrite)
+        images = self._samples if len(self.sample_shape_) > 1 else None
+        source = self._source if images is None else str((path / IMAGES).resolve())
+        run = create_run(path, self._results.config, self._data, source=source, overwrite=overwrite)
+        if images is not None:
+            write_arrays(run.path(IMAGES), images=images)
+        write_duplicates(run.path(DUPLICATES), self._results.names, self._results.first_copies)
         write_results(run, self._results, self.network_)
 
     @classmethod
@@ -322,7 +341,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             network=network,
             device=device,
         )
-        model._data, model._samples = run.about()["data"], None
+        about = run.about()
+        model._data, model._samples, model._source = about["data"], None, about["source"]
         model.sample_shape_ = run.sample_shape()
         model.n_features_in_ = model.sample_shape_[0]
         model._set_fitted(results, read_network(run, network, device))

@@ -176,6 +176,25 @@ def test_copies_move_together(run):
         assert cut[ORIGINAL] == cut[COPY]
 
 
+def test_more_clusters_than_different_images_can_be_edited(run):
+    results, _ = apply(run, edits_for(run, k=N, names={"0": "first"}))
+    assert results.result.n_clusters == N - 1
+    assert results.result.labels[COPY] == results.result.labels[ORIGINAL]
+
+
+def test_what_was_moved_is_certain_at_every_number_of_clusters(run):
+    image = members(run, 0)[0]
+    results, _ = apply(run, edits_for(run, moves=[move(image, 1)]))
+    assert [results.columns(k)["confidence"][image] for k in (2, K, 9)] == [1.0, 1.0, 1.0]
+
+
+def test_labels_in_another_order_are_not_mistaken_for_those_of_the_run(run):
+    head, *rows = run.path("labels.csv").read_text().splitlines()
+    run.path("labels.csv").write_text("\n".join([head, *sorted(rows, reverse=True)]))
+    with pytest.raises(ValueError, match=r"rows of labels\.csv are not those of the run"):
+        read_results(run)
+
+
 def test_new_and_empty_clusters_leave_no_gap(run):
     gone = np.flatnonzero(labels_of(run) == 1).tolist()
     kept = members(run, 0)[0]
@@ -192,7 +211,8 @@ def test_edits_of_an_older_page_start_from_the_labels_it_showed(run):
     second = edits_for(run, moves=[move(b, 1)])  # from the same page, which did not know of `a`
     apply(run, first)
     found = labels_of(run, "labels_auto.csv")
-    results, _ = apply(run, second)
+    with pytest.warns(UserWarning, match=r"earlier moves \(1\) are undone"):
+        results, _ = apply(run, second)
     assert results.result.labels[b] == 1
     assert results.result.labels[a] == found[a] == 0
     assert np.flatnonzero(results.by_hand).tolist() == [b]
@@ -236,6 +256,7 @@ BAD = {
     "a name below zero": ({"names": {"-1": "x"}}, "cluster number"),
     "a name that is a number": ({"names": {"1": 1}}, "name of cluster 1"),
     "a long name": ({"names": {"1": "x" * 201}}, "at most 200"),
+    "a name that is no text": ({"names": {"1": "\ud800"}}, "name of cluster 1"),
     "names in a list": ({"names": []}, "'names'"),
     "moves in an object": ({"moves": {}}, "'moves'"),
 }

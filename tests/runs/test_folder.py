@@ -52,6 +52,17 @@ def test_an_existing_run_is_replaced_only_if_told(tmp_path):
     assert os.listdir(run.folder) == ["config.json"]
 
 
+def test_replacing_a_run_removes_only_its_own_files(tmp_path):
+    run = create_run(tmp_path / "run", CONFIG, DATA)
+    (run.folder / "photos").mkdir()
+    (run.folder / "photos" / "a.jpg").write_bytes(b"precious")
+    (run.folder / "snapshots").symlink_to(run.folder / "photos")
+    run.path("labels.csv").write_text("old")
+    create_run(run.folder, CONFIG, DATA, overwrite=True)
+    assert (run.folder / "photos" / "a.jpg").read_bytes() == b"precious"
+    assert not run.path("labels.csv").exists()
+
+
 @pytest.mark.parametrize("config", [None, "{", "[]", '{"format": "other-1"}', '{"format": 3}'])
 def test_a_folder_that_is_no_run_is_never_overwritten(tmp_path, config):
     (tmp_path / "thesis.tex").write_text("years of work")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jule.images import Samples
     from jule.runs.folder import RunFolder
 
-LOADING = "loading (the first start takes longest)"
+LOADING = "loading; the first start compiles kernels, for up to a minute"
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
@@ -162,11 +162,12 @@ def resume(
 
 def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
     """Execute a run with progress bars, print its clusters, and make its page."""
-    from jule.cli.report import write_report
-    from jule.cli.show import print_clusters
-    from jule.progress import progress_bars
-    from jule.report import Report
-    from jule.runs.execute import execute
+    with Console(stderr=True).status(LOADING):
+        from jule.cli.report import write_report
+        from jule.cli.show import print_clusters
+        from jule.progress import progress_bars
+        from jule.report import Report
+        from jule.runs.execute import execute
 
     console = Console()
     print_skipped(console, data, str(run.path("skipped.csv")))

@@ -27,12 +27,15 @@ def cut(
     import numpy as np
 
     from jule.cli.reading import counted
-    from jule.runs.folder import RunFolder
+    from jule.runs.folder import FILES, RunFolder
     from jule.runs.results import read_results
     from jule.runs.tables import write_labels
 
-    columns = read_results(RunFolder(run)).columns(n_clusters)
+    folder = RunFolder(run)
+    columns = read_results(folder).columns(n_clusters)
     path = out or run / f"labels-{n_clusters}.csv"
+    if path.resolve() in {folder.path(name).resolve() for name in FILES}:
+        raise ValueError(f"{path} is a file of the run itself: choose another name")
     write_labels(path, columns)
     sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
     listed = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES])

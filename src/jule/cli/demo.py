@@ -66,7 +66,7 @@ def demo(
         from jule.images import load_dataset
         from jule.progress import progress_bars
         from jule.report import Report
-        from jule.runs.folder import RunFolder
+        from jule.runs.folder import RunFolder, remove_run
 
         data = load_dataset("digits")
         # Compiles the kernels once, before several processes would do the same.
@@ -78,8 +78,8 @@ def demo(
         seconds = time.perf_counter() - start
         kept, results = _choose(runs, console)
         if out.exists():
-            shutil.rmtree(out)
-        shutil.move(kept.folder, out)
+            remove_run(out)
+        shutil.copytree(kept.folder, out, dirs_exist_ok=True)
     np.savez_compressed(out / "digits.npz", images=data.images, labels=data.labels)
     print_clusters(console, results, data.labels)
     _compare(console, data, results, len(runs), seconds)

@@ -114,6 +114,11 @@ def print_exported(exported: Exported, to: Path) -> None:
     before = f" ({exported.already_there:,} were there before)" if exported.already_there else ""
     folders = counted(exported.n_folders, "folder")
     typer.echo(f"{counted(n_sorted, 'picture')} in {folders} in {to}{before}")
+    if exported.n_others:
+        others = counted(exported.n_others, "other folder")
+        typer.secho(
+            f"jule: {to} also has {others}, perhaps of an earlier export", err=True, fg="yellow"
+        )
     _list(
         f"{len(exported.conflicts):,} not written, because another file has that name",
         exported.conflicts,

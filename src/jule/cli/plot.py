@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from jule.cli.errors import friendly
 
@@ -26,9 +27,10 @@ def plot(
 
     Example: jule plot photos-run --kind pca3d --out stages.png
     """
-    from jule.report.plots import plot_run
-    from jule.runs.folder import RunFolder
-
     path = out or run / f"{kind}.png"
-    plot_run(RunFolder(run), kind, path, source=source)
+    with Console(stderr=True).status("drawing"):
+        from jule.report.plots import plot_run
+        from jule.runs.folder import RunFolder
+
+        plot_run(RunFolder(run), kind, path, source=source)
     typer.echo(f"{kind}: {path}")

@@ -77,4 +77,5 @@ def predict(
             )
         print_exported(exported, to)
     if out is None and to is None:
-        typer.echo(csv_text(found.columns()).replace("\r", ""), nl=False)
+        # In colour mode echo leaves escape codes in file names as they are.
+        typer.echo(csv_text(found.columns()).replace("\r", ""), nl=False, color=True)

@@ -36,7 +36,12 @@ def similar(
         from rich.text import Text
 
         from jule.run import Run
+
+        trained = Run(run, device=device)
+        found = trained.similar(picture, count)
+    names = trained.cluster_names
     table = Table("similarity", "cluster", "path")
-    for found in Run(run, device=device).similar(picture, count):
-        table.add_row(f"{found.similarity:.3f}", str(found.cluster), Text(found.path))
+    for one in found:
+        cluster = f"{one.cluster} {names.get(one.cluster, '')}".strip()
+        table.add_row(f"{one.similarity:.3f}", Text(cluster), Text(one.path))
     Console().print(table)

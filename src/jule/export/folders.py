@@ -75,6 +75,8 @@ class Exported:
         Names of pictures that could not be read, and why.
     n_folders
         The number of folders with pictures.
+    n_others
+        The number of other folders, such as those of an earlier export with other names.
     """
 
     made: int = 0
@@ -82,6 +84,7 @@ class Exported:
     conflicts: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     n_folders: int = 0
+    n_others: int = 0
 
 
 class _UnreadableError(Exception):
@@ -155,7 +158,10 @@ def sort_into_folders(
                     done += 1
                     if progress is not None:
                         progress(done / len(pictures))
-    return Exported(counts["made"], counts["there"], tuple(conflicts), tuple(missing), len(plan))
+    n_others = sum(entry.is_dir() and entry.name not in plan for entry in os.scandir(to))
+    return Exported(
+        counts["made"], counts["there"], tuple(conflicts), tuple(missing), len(plan), n_others
+    )
 
 
 # ---- checks before anything is written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -128,6 +129,12 @@ def finish(
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
     sf = join_copies(state.labels, copies)
     rc = join_copies(cut_tree(tree, k, config), copies)
+    if rc.max() + 1 < k:
+        warnings.warn(
+            f"only {len(np.unique(copies))} samples are different: there are {rc.max() + 1} "
+            f"clusters instead of {k}",
+            stacklevel=2,
+        )
     keeps_sf = state.n_clusters == k and modularity(graph, sf) > modularity(graph, rc)
     labels = sf if keeps_sf else rc
     return Result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.files import write_atomic
-from jule.joint.result import Result, recut, recut_names, with_labels
+from jule.joint.result import Result, join_copies, recut, recut_names, with_labels
 from jule.runs.folder import LABELS, LABELS_AUTO, RunFolder
 from jule.runs.results import RunResults, read_automatic, read_results
 from jule.runs.tables import write_labels
@@ -69,10 +70,14 @@ class EditedLabels:
 
 def read_edits(path: Path) -> Edits:
     """Read the JSON file that the page downloads."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist: download the JSON file on the page")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from error
+        raise ValueError(
+            f"{path} is not JSON ({error}): use the file of the button 'Download JSON' on the page"
+        ) from error
     try:
         return parse_edits(value)
     except ValueError as error:
@@ -121,12 +126,17 @@ def _parse_names(names: Mapping[str, Any]) -> dict[int, str]:
     for cluster, name in names.items():
         if not cluster.isascii() or not cluster.isdigit():
             raise ValueError(f"'names' has {cluster!r} where a cluster number is expected")
-        if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        if not isinstance(name, str) or len(name) > LONGEST_NAME or not _is_text(name):
             raise ValueError(
                 f"the name of cluster {cluster} must be a string of at most {LONGEST_NAME} "
                 "characters"
             )
     return {int(cluster): name.strip() for cluster, name in names.items()}
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a string can be written as UTF-8: a lone surrogate cannot."""
+    return name.encode("utf-8", "replace").decode() == name
 
 
 def _parse_move(move: Any) -> tuple[int, str, int]:
@@ -242,12 +252,21 @@ def _start(
     elif labels_id(automatic.labels) == edits.labels:
         base, names = automatic, _names_by_overlap(results, automatic.labels)
         by_hand = np.zeros_like(results.by_hand)
+        n_undone = int(results.by_hand.sum())
+        if n_undone:
+            warnings.warn(
+                f"these edits were made on the first page of the run, so earlier moves "
+                f"({n_undone}) are undone",
+                stacklevel=3,
+            )
     else:
         raise ValueError(
             "these edits were made on a page that is older than the run's labels: make the page "
             f"again with jule report {run.folder}"
         )
     labels = recut(base, edits.k, results.config)
+    if (labels[results.first_copies] != labels).any():  # more clusters than different images
+        labels = join_copies(labels, results.first_copies)
     return labels, recut_names(base, names, edits.k, results.config), by_hand
 
 

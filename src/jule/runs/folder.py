@@ -37,8 +37,14 @@ SKIPPED, DUPLICATES = "skipped.csv", "duplicates.csv"
 LABELS_SF, LABELS_RC = "labels_sf.npy", "labels_rc.npy"
 EMBEDDING, NEIGHBORS, TREE = "embedding.npy", "neighbors.npz", "tree.npz"
 NETWORK = "network.safetensors"
+IMAGES = "images.npz"
 STATES, SNAPSHOTS = "state", "snapshots"
-PAGE, SUMMARY = "report.html", "report.json"
+PAGE, SUMMARY, PAGE_PICTURES = "report.html", "report.json", "report_pictures"
+FILES = (
+    CONFIG, RESULT, HISTORY, LABELS, LABELS_AUTO, SKIPPED, DUPLICATES, LABELS_SF, LABELS_RC,
+    EMBEDDING, NEIGHBORS, TREE, NETWORK, IMAGES, PAGE, SUMMARY,
+)  # fmt: skip
+FOLDERS = (STATES, SNAPSHOTS, PAGE_PICTURES)
 
 
 class RunFolder:
@@ -152,7 +158,7 @@ def create_run(
         check_new_folder(run.folder)
     elif run.folder.exists() and any(run.folder.iterdir()):
         check_run_folder(run.folder)
-        shutil.rmtree(run.folder)
+        remove_run(run.folder)
     was_there = run.folder.exists()
     run.folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -172,6 +178,15 @@ def create_run(
             shutil.rmtree(run.folder, ignore_errors=True)
         raise
     return run
+
+
+def remove_run(folder: Path) -> None:
+    """Remove the files of a run from its folder; anything else in it stays."""
+    for name in FILES:
+        (folder / name).unlink(missing_ok=True)
+    for name in FOLDERS:
+        if not (folder / name).is_symlink():
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def check_run_folder(folder: Path) -> None:

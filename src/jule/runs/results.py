@@ -108,6 +108,7 @@ class RunResults:
         else:
             labels = recut(result, k, self.config)
             confidence = label_confidence(result.graph, labels)
+            confidence[self.by_hand] = 1.0
             names = recut_names(result, self.cluster_names, k, self.config)
         distances = centre_distances(result.embedding, labels)
         return label_columns(self.names, labels, confidence, distances, names)
@@ -210,6 +211,10 @@ def read_results(run: RunFolder) -> RunResults:
         result = _read_result(run, found, automatic)
         if not len(table.labels) == len(result.embedding) == result.tree.n_samples:
             raise ValueError("its files have different lengths")
+        if _identifier(result.tree, table.names) != found["id"]:
+            raise ValueError(f"the rows of {LABELS} are not those of the run, in its order")
+        if not np.array_equal(np.unique(table.labels), np.arange(table.labels.max() + 1)):
+            raise ValueError(f"the clusters in {LABELS} are not numbered 0, 1, ... without a gap")
         if run.is_edited:
             result = with_labels(
                 result, table.labels, config, by_hand=table.by_hand, first_copies=first_copies

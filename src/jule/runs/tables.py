@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,7 +166,8 @@ def read_first_copies(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
     found = np.arange(len(names))
     rows = _rows(path)
     if rows:
-        index = {name: number for number, name in reversed(list(enumerate(names)))}
+        counts = Counter(names)  # a name that stands for several samples identifies none
+        index = {name: number for number, name in enumerate(names) if counts[name] == 1}
         for row in rows:
             if row["path"] in index and row["same_as"] in index:
                 found[index[row["path"]]] = index[row["same_as"]]
