@@ -221,8 +221,10 @@ def test_progress_is_called_with_stages_and_shares(digits):
 def test_report_shows_the_images_it_was_fitted_on(digits, fitted, tmp_path):
     assert fitted.report(umap=False).sheets is not None
     fitted.save(tmp_path / "model")
+    (tmp_path / "model" / "images.npz").unlink()
     loaded = JULE.load(tmp_path / "model")
     assert loaded.report(umap=False).sheets is None
+    assert loaded.report(umap=False).summary["no_pictures"] == "pass the images to report()"
     again = loaded.report(digits[0][:300], umap=False)
     assert again.sheets is not None
     assert (again.summary["images"], again.summary["clusters"]) == (300, 5)
@@ -235,6 +237,10 @@ def test_a_saved_model_has_its_images_for_exports_and_the_page(tmp_path):
     run = Run(tmp_path / "run")
     assert run.export_folders(tmp_path / "sorted").made == 40
     assert run.report().sheets is not None
+    loaded = JULE.load(tmp_path / "run")
+    loaded.save(tmp_path / "run", overwrite=True)  # its images are not lost with the old run
+    assert loaded.report().sheets is not None
+    assert Run(tmp_path / "run").report().sheets is not None
 
 
 def test_copies_share_a_cluster_at_every_cut():

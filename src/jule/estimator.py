@@ -275,7 +275,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         images
-            The images that the model was fitted on; needed only after `load`.
+            The images that the model was fitted on; needed only if they were not saved with it.
         **options
             Keyword arguments of `jule.report.Report.of_results`.
         """
@@ -343,6 +343,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         about = run.about()
         model._data, model._samples, model._source = about["data"], None, about["source"]
+        if run.path(IMAGES).exists():  # saved with the model, and saved again with it
+            with np.load(run.path(IMAGES), allow_pickle=False) as archive:
+                model._samples = archive["images"]
         model.sample_shape_ = run.sample_shape()
         model.n_features_in_ = model.sample_shape_[0]
         model._set_fitted(results, read_network(run, network, device))

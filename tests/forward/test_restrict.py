@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.forward import MergeTree, affinity_graph, merge_clusters, nearest_neighbors
+from jule.forward.branches import branch_numbers
 from jule.forward.restrict import tree_through_labels
-from jule.forward.tree import branch_numbers, clusters_as_nodes
+from jule.forward.tree import clusters_as_nodes
 from tests.forward.test_tree import random_tree, same_partition
 from tests.oracles import restrict as oracle
 

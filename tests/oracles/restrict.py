@@ -39,7 +39,7 @@ def merges_below(n, merges, labels, first_copies):
 
 
 def branch_numbers(n, merges, labels):
-    """The number of every node: see `jule.forward.tree.branch_numbers`."""
+    """The number of every node: see `jule.forward.branches.branch_numbers`."""
     k = max(labels) + 1
     samples = node_samples(n, merges)
     numbers = {}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from jule.forward import MergeTree, default_min_cluster_size
-from jule.forward.tree import branch_numbers, clusters_as_nodes
+from jule.forward.branches import branch_numbers
+from jule.forward.tree import clusters_as_nodes
 from jule.joint.clustering import min_size
 from jule.joint.result import recut
 from jule.runs.results import read_results

@@ -75,6 +75,7 @@ def is_light(arguments: list[str]) -> bool:
     >>> is_light(["info", "photos"]), is_light(["cluster", "photos"])
     (True, False)
     """
+    # File names as in jule.runs.folder, whose import would load the kernels.
     words = [word for word in arguments if not word.startswith("-")]
     if words[:1] == ["info"]:
         return True

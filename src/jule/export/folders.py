@@ -99,7 +99,7 @@ def sort_into_folders(
     *,
     source_folder: Path | None = None,
 ) -> Exported:
-    """Put each picture into its folder in `to`, as a link to the original or as a copy.
+    """Sort pictures into their folders in `to`, as links to the originals or as copies.
 
     Parameters
     ----------

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.agglomerate import join_by_distance
+from jule.forward.branches import leaf_intervals
 from jule.forward.init import find_root
 from jule.forward.jit import njit
 from jule.forward.linkage import merge_clusters
-from jule.forward.tree import MergeTree, leaf_intervals
+from jule.forward.tree import MergeTree
 
 
 def tree_through_labels(

@@ -152,7 +152,7 @@ class MergeTree:
             raise ValueError(
                 f"scipy needs a complete tree, but merging stopped at {self.n_clusters} clusters"
             )
-        sizes = _node_sizes(self.n_samples, self.merges)[self.n_samples :]
+        sizes = node_sizes(self.n_samples, self.merges)[self.n_samples :]
         heights = np.arange(1, len(self.merges) + 1)
         return np.column_stack((self.merges, heights, sizes)).astype(np.float64)
 
@@ -208,7 +208,8 @@ def _problem_with(n_samples: int, merges: NDArray, affinities: NDArray) -> str |
 
 
 @njit(cache=True)
-def _node_sizes(n, merges):
+def node_sizes(n, merges):
+    """Return the number of samples below each node."""
     sizes = np.ones(n + merges.shape[0], np.int64)
     for t in range(merges.shape[0]):
         sizes[n + t] = sizes[merges[t, 0]] + sizes[merges[t, 1]]
@@ -218,7 +219,7 @@ def _node_sizes(n, merges):
 @njit(cache=True)
 def _last_step_with(n, merges, k, min_size):
     """Return the last step at which k clusters have min_size samples, or -1."""
-    sizes = _node_sizes(n, merges)
+    sizes = node_sizes(n, merges)
     counting = n if min_size <= 1 else 0
     last = 0 if counting >= k else -1
     for t in range(merges.shape[0]):
@@ -233,7 +234,7 @@ def _last_step_with(n, merges, k, min_size):
 @njit(cache=True)
 def _labels_after(n, merges, steps, min_size):
     """Label the samples by cluster after `steps` merges, with small clusters absorbed."""
-    sizes = _node_sizes(n, merges)
+    sizes = node_sizes(n, merges)
     goes_to = _goes_to(n, merges, sizes, steps, min_size)
     numbers = np.full(sizes.shape[0], -1, np.int32)
     labels = np.empty(n, np.int32)
@@ -300,109 +301,6 @@ def counting_affinities(tree: MergeTree, most: int) -> NDArray[np.float64]:
     return np.array(ending)
 
 
-def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Arrange the samples in a line so that every node of the tree is an interval.
-
-    Returns
-    -------
-    starts
-        (n + t,) where the interval of each node begins; for a sample, its place in the line.
-    splits
-        (t,) the last place of the left part of each merge.
-
-    Examples
-    --------
-    >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
-    >>> starts, splits = leaf_intervals(tree)
-    >>> starts[:3].tolist(), splits.tolist()
-    ([1, 0, 2], [1, 0])
-    """
-    starts: NDArray[np.int64]
-    starts, splits = _leaf_intervals(tree.n_samples, tree.merges)
-    return starts, splits
-
-
-@njit(cache=True)
-def _leaf_intervals(n, merges):
-    sizes = _node_sizes(n, merges)
-    starts = np.full(sizes.shape[0], -1, np.int64)
-    splits = np.empty(merges.shape[0], np.int64)
-    free = 0
-    for node in range(sizes.shape[0] - 1, -1, -1):
-        if starts[node] < 0:  # a root
-            starts[node] = free
-            free += sizes[node]
-        if node >= n:
-            left, right = merges[node - n, 0], merges[node - n, 1]
-            starts[left] = starts[node]
-            starts[right] = starts[node] + sizes[left]
-            splits[node - n] = starts[right] - 1
-    return starts, splits
-
-
-def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Number the nodes of a tree so that a cluster keeps its number while the tree is recut.
-
-    The nodes of the K clusters have their labels as numbers. Above them, a merged node keeps the
-    number of its larger part (of equal ones, the smaller number). Below them, the larger part of a
-    node keeps its number (of equal ones, the smaller node), and the other part of merge t gets the
-    number n - 1 - t: splitting K clusters into K + 1 creates number K.
-
-    Parameters
-    ----------
-    tree
-        A complete tree whose cut into K clusters is `labels`; see `tree_through_labels`.
-    labels
-        (n,) clusters 0 .. K-1.
-
-    Returns
-    -------
-    numbers
-        (n + t,) the number of every node.
-
-    Examples
-    --------
-    >>> merges = np.array([[0, 1], [3, 4], [2, 6], [5, 7]])
-    >>> tree = MergeTree(5, merges, np.zeros(4))
-    >>> branch_numbers(tree, np.array([0, 0, 1, 1, 1]))[-4:].tolist()
-    [0, 1, 1, 1]
-    """
-    numbers: NDArray[np.int32] = _branch_numbers(
-        tree.n_samples, tree.merges, labels, int(labels.max()) + 1
-    )
-    return numbers
-
-
-@njit(cache=True)
-def _branch_numbers(n, merges, labels, k):
-    sizes = _node_sizes(n, merges)
-    numbers = np.full(sizes.shape[0], -1, np.int32)
-    sample = np.empty(sizes.shape[0], np.int64)  # any sample below each node
-    sample[:n] = np.arange(n)
-    for t in range(merges.shape[0]):
-        sample[n + t] = sample[merges[t, 0]]
-    for t in range(n - k, merges.shape[0]):
-        for side in range(2):
-            child = merges[t, side]
-            if child < 2 * n - k:  # a node of the cut into k clusters
-                numbers[child] = labels[sample[child]]
-        left, right = merges[t, 0], merges[t, 1]
-        larger = left
-        if sizes[right] > sizes[left] or (
-            sizes[right] == sizes[left] and numbers[right] < numbers[left]
-        ):
-            larger = right
-        numbers[n + t] = numbers[larger]
-    if k == 1:
-        numbers[-1] = 0
-    for t in range(n - k - 1, -1, -1):
-        left, right = merges[t, 0], merges[t, 1]
-        larger, other = (right, left) if sizes[right] > sizes[left] else (left, right)
-        numbers[larger] = numbers[n + t]
-        numbers[other] = n - 1 - t
-    return numbers
-
-
 def clusters_as_nodes(tree: MergeTree, k: int, min_cluster_size: int = 1) -> NDArray[np.int64]:
     """Return the tree node of each cluster of `tree.cut(k, min_cluster_size)`.
 
@@ -421,7 +319,7 @@ def clusters_as_nodes(tree: MergeTree, k: int, min_cluster_size: int = 1) -> NDA
 
 @njit(cache=True)
 def _nodes_after(n, merges, steps, min_size):
-    sizes = _node_sizes(n, merges)
+    sizes = node_sizes(n, merges)
     goes_to = _goes_to(n, merges, sizes, steps, min_size)
     seen = np.zeros(sizes.shape[0], np.bool_)
     nodes = []

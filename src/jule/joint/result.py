@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from jule.forward import Digraph, MergeTree, Neighbors
 from jule.forward.affinity import weigh_neighbors
 from jule.forward.assign import cluster_affinities, label_confidence, modularity
+from jule.forward.branches import branch_numbers
 from jule.forward.restrict import tree_through_labels
-from jule.forward.tree import branch_numbers, clusters_as_nodes
+from jule.forward.tree import clusters_as_nodes
 from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.clustering import (
     Representation,
@@ -123,7 +124,7 @@ def finish(
         representation = represent(embedding, config, progress)
     graph = representation.graph
     tree = merge_tree(representation, initial_clusters(representation, config), config)
-    suggested = choose_n_clusters(tree, graph) if len(state.labels) > 3 else None
+    suggested = choose_n_clusters(tree, graph)
     choice = None if config.n_clusters else suggested
     k = choice.k if choice else state.n_clusters
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
@@ -147,7 +148,7 @@ def finish(
         embedding=representation.vectors,
         neighbors=representation.neighbors,
         sigma2=graph.sigma2,
-        suggestions=suggested.candidates if suggested else (),
+        suggestions=suggested.candidates,
         choice=choice,
     )
 

@@ -88,12 +88,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Context:
-    """Folders and progress callback for measuring a cell.
+    """Folder and progress callback for measuring a cell.
 
     Attributes
     ----------
-    results
-        The results folder, for experiments that need the records of others.
     folder
         The cell's folder for unfinished work, so that it can be resumed. It may not exist yet, and
         is removed once the record is written.
@@ -101,7 +99,6 @@ class Context:
         Called with the name of a stage and the fraction of it that is done.
     """
 
-    results: Path
     folder: Path
     progress: Progress
 

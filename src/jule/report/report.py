@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.files import write_atomic
-from jule.forward.tree import leaf_intervals
+from jule.forward.branches import leaf_intervals
 from jule.progress import Progress
 from jule.report.arrays import page_arrays
 from jule.report.inputs import originals_url, read_run_images

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.files import write_atomic
-from jule.joint.result import Result, join_copies, recut, recut_names, with_labels
+from jule.joint.result import Result, recut, recut_names, with_labels
 from jule.runs.folder import LABELS, LABELS_AUTO, RunFolder
 from jule.runs.results import RunResults, read_automatic, read_results
 from jule.runs.tables import write_labels
@@ -264,9 +264,8 @@ def _start(
             "these edits were made on a page that is older than the run's labels: make the page "
             f"again with jule report {run.folder}"
         )
-    labels = recut(base, edits.k, results.config)
-    if (labels[results.first_copies] != labels).any():  # more clusters than different images
-        labels = join_copies(labels, results.first_copies)
+    # Of more clusters than there are different images, some have only copies; they become empty.
+    labels = recut(base, edits.k, results.config)[results.first_copies]
     return labels, recut_names(base, names, edits.k, results.config), by_hand
 
 
