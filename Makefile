@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/data),)
 export JULE_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test browser format reproduce bench docs clean
+.PHONY: help demo test browser format reproduce bench torture docs clean
 
 help:            ## this list
 	@grep -E "^[a-z]+:.*##" $(MAKEFILE_LIST) | sed -E "s/:[^#]*## */\t/" | expand -t 14
@@ -39,9 +39,13 @@ reproduce: .venv/ready   ## every published experiment of the paper that results
 bench: .venv/bench   ## speed, memory and growth against peers; about an hour
 	$(BIN)/python -m benchmarks
 
+torture: .venv/ready   ## kills, damaged files, hostile input: try to break everything; hours
+	$(BIN)/python -m torture
+
 docs: .venv/ready   ## write the figures of results/ into README and docs
 	$(BIN)/jule reproduce tables
 	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m torture.tables
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'python 3.11 or newer is needed; set PYTHON=...')"

@@ -29,10 +29,12 @@ def data_folder():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    """Keep decoded pictures out of the user's cache, and test runs apart."""
+def _own_folders(tmp_path_factory):
+    """Keep decoded pictures and the key of runs out of the user's folders, and test runs apart."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JULE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        for name in ("XDG_CONFIG_HOME", "APPDATA"):
+            patch.setenv(name, str(tmp_path_factory.mktemp("config")))
         yield
 
 

@@ -1,5 +1,8 @@
 """JULE as a scikit-learn estimator."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +16,7 @@ from torch import nn
 from jule import JULE, Run
 from jule.evaluation import nmi
 from jule.images import load_dataset
+from jule.locks import LockedError
 
 QUICK = {"min_images": 800, "epochs": 1.0, "n_periods": 2}
 ONE_STEP = {"min_images": 100, "epochs": 0.1, "n_periods": 1}
@@ -250,3 +254,91 @@ def test_copies_share_a_cluster_at_every_cut():
     for k in range(1, 11):
         labels = model.recut(k).reshape(10, 4)
         assert (labels == labels[:, :1]).all()
+
+
+# Copies, masks, values beyond float32
+
+
+LITTLE = {"min_images": 200}
+
+
+def test_fewer_different_images_than_clusters():
+    two = np.random.default_rng(0).integers(0, 255, (2, 16, 16)).astype(np.uint8)
+    model = JULE(n_clusters=5, rounds=1, settings=LITTLE)
+    with pytest.warns(UserWarning, match=r"^2 clusters instead of 5: there are only 2 different"):
+        model.fit(np.tile(two, (50, 1, 1)))
+    assert model.n_clusters_ == model.result_.n_clusters == 2
+    assert model.labels_.tolist() in ([0, 1] * 50, [1, 0] * 50)
+    with pytest.warns(UserWarning, match=r"^2 clusters instead of 7"):
+        assert np.unique(model.recut(7)).tolist() == [0, 1]
+
+
+def test_a_saved_model_still_knows_its_copies(tmp_path):
+    images = np.random.default_rng(0).integers(0, 255, (30, 16, 16)).astype(np.uint8)
+    model = JULE(n_clusters=3, rounds=1, settings=LITTLE).fit(np.tile(images, (2, 1, 1)))
+    model.save(tmp_path / "run")
+    loaded = JULE.load(tmp_path / "run")
+    with pytest.warns(UserWarning, match="30 clusters instead of 40: there are only 30 different"):
+        labels = loaded.recut(40)
+    np.testing.assert_array_equal(labels[:30], labels[30:])
+    assert labels.max() == 29
+
+
+def test_masks_are_refused(fitted, digits):
+    masked = np.ma.array(digits[0][:20].astype(float), mask=digits[0][:20] > 100)
+    for use in (fitted.fit, fitted.transform, fitted.predict):
+        with pytest.raises(ValueError, match="masked values"):
+            use(masked)
+
+
+@pytest.mark.parametrize("scale", [1e298, 1e-310])
+def test_values_beyond_float32_are_refused(scale):
+    samples = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(ValueError, match="computes in float32: scale the samples"):
+        JULE(n_clusters=2, settings=LITTLE).fit(samples * scale)
+
+
+def test_samples_that_float32_cannot_tell_apart_are_refused():
+    samples = np.random.default_rng(0).normal(size=(40, 3)) + 1e12
+    with pytest.raises(ValueError, match=r"too little for float32.*subtract their mean"):
+        JULE(n_clusters=2, settings=LITTLE).fit(samples)
+
+
+def test_images_of_one_pixel_say_what_to_do():
+    images = np.random.default_rng(0).integers(1, 255, (60, 1, 1)).astype(np.uint8)
+    with pytest.raises(ValueError, match=r"preparation='none' and normalize=False"):
+        JULE(n_clusters=3, settings=LITTLE).fit(images)
+    options = {**LITTLE, "normalize": False}
+    model = JULE(n_clusters=3, rounds=1, preparation="none", settings=options).fit(images)
+    assert model.n_clusters_ == 3
+
+
+def test_a_run_that_another_process_changes_is_not_saved_over(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    code = (
+        "import sys; from pathlib import Path; from jule.locks import hold\n"
+        "with hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "run")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(LockedError):
+            fitted.save(tmp_path / "run", overwrite=True)
+        holder.stdin.close()
+    fitted.save(tmp_path / "run", overwrite=True)
+    assert JULE.load(tmp_path / "run").n_clusters_ == fitted.n_clusters_
+
+
+def test_damaged_images_of_a_model_are_named(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    path = tmp_path / "run" / "images.npz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(ValueError, match=r"images\.npz"):
+        JULE.load(tmp_path / "run")

@@ -19,7 +19,8 @@ REPOSITORY = ROOT.parents[1]
 
 # Lowest first: a room knows itself and the rooms below its layer, not those beside it.
 LAYERS = (
-    {"files", "progress"},
+    {"files", "memory", "text"},
+    {"locks", "progress"},
     {"forward", "backward", "images", "evaluation"},
     {"joint"},
     {"runs"},

@@ -1,14 +1,24 @@
 """jule.Run: a run folder as a Python object."""
 
+import io
 import json
+import subprocess
+import sys
+import warnings
+import zipfile
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import jule
+from jule.images import open_source
+from jule.joint import Config
+from jule.locks import LockedError
 from jule.runs.edits import labels_id, parse_edits
-from jule.runs.tables import read_labels
+from jule.runs.execute import execute
+from jule.runs.folder import create_run
+from jule.runs.tables import parse_labels
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +43,7 @@ def edits_for(run, /, **changes):
 
 
 def test_labels_and_names_are_those_of_the_table(run, trained):
-    table = read_labels(trained.folder / "run" / "labels.csv")
+    table = parse_labels(run.read("labels.csv"), "labels.csv")
     np.testing.assert_array_equal(run.labels, table.labels)
     assert run.names == table.names
     assert run.cluster_names == {}
@@ -61,7 +71,8 @@ def test_predict_takes_arrays_and_folders(run, trained, tmp_path):
     array = run.predict(trained.images[120:140])
     np.testing.assert_array_equal(array.labels, found.labels)
     assert found.labels.max() < 3
-    assert list(found.columns()) == ["path", "cluster", "confidence", "rank", "name"]
+    assert list(found.columns()) == ["path", "cluster", "confidence", "rank", "name", "index"]
+    assert found.columns()["index"] == list(range(20))
     assert reading[-1] == (21, 21)
     assert {stage for stage, _ in stages} == {"embedding"}
 
@@ -76,6 +87,8 @@ def test_similar(run, trained, tmp_path):
     assert {found[0].path, found[1].path} == {"007.png", "b/copy [red].png"}
     assert found[0].similarity == found[1].similarity == pytest.approx(1, abs=1e-5)
     assert found[0].cluster == run.labels[run.names.index("007.png")]
+    names = open_source(trained.folder / "photos").names
+    assert [names[one.index] for one in found] == [one.path for one in found]
     assert len(found) == 3
     with pytest.raises(ValueError, match="count must be 1 or more"):
         run.similar(trained.folder / "photos" / "007.png", count=0)
@@ -116,6 +129,72 @@ def test_apply_takes_a_file_a_dict_or_edits(own, tmp_path):
     assert (tmp_path / "sorted" / "cluster-01 ones").is_dir()
 
 
+@pytest.mark.parametrize("edits", [[], 7, None, {}, [{"format": "jule-edits-2"}]])
+def test_apply_refuses_anything_else(own, edits):
+    with pytest.raises(ValueError, match="not a file of edits"):
+        own.apply(edits)
+
+
+def test_apply_to_no_run_says_so(run, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        jule.Run(tmp_path / "nowhere").apply(edits_for(run))
+
+
+def test_one_at_a_time_changes_a_run(own):
+    code = (
+        "import sys; from pathlib import Path; from jule.locks import hold\n"
+        "with hold(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    edits, report = edits_for(own, names={"0": "zeros"}), own.report(umap=False)
+    before = own.read("labels.csv"), own.read("report.html")
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(own.folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(LockedError, match=f"process {other.pid}"):
+            own.apply(edits)
+        with pytest.raises(LockedError, match=f"process {other.pid}"):
+            report.write(own)
+        other.stdin.close()
+    assert (own.read("labels.csv"), own.read("report.html")) == before
+    own.apply(edits)
+    assert own.cluster_names == {0: "zeros"}
+
+
+def test_pictures_of_one_name_are_told_apart(tmp_path, trained):
+    images = trained.images[:40]
+    names = ["same.png"] * 20 + [f"{number}.png" for number in range(20)]
+    np.savez(tmp_path / "a.npz", images=images, names=names)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about names that repeat
+        for image in images:
+            content = io.BytesIO()
+            Image.fromarray(image).save(content, "PNG")
+            archive.writestr("same.png", content.getvalue())
+    data = jule.read_images(tmp_path / "a.npz")
+    run = create_run(
+        tmp_path / "run",
+        Config(n_clusters=2, rounds=1, min_images=100, n_periods=1),
+        data.fingerprint,
+        source=str(tmp_path / "a.npz"),
+    )
+    execute(run, data.samples, names=data.names, indices=data.indices)
+    run = jule.Run(run.folder, device="cpu")
+    Image.fromarray(images[13]).save(tmp_path / "13.png")
+    assert run.similar(tmp_path / "13.png", 1)[0].index == 13
+    assert run.similar(tmp_path / "13.png", 1)[0].path == "same.png"
+    found = run.predict(tmp_path / "a.zip")
+    assert found.names == ["same.png"] * 40
+    assert found.indices.tolist() == list(range(40))
+    move = {"image": 13, "path": "same.png", "cluster": 1 - int(run.labels[13])}
+    before = run.labels.copy()
+    assert run.apply(edits_for(run, moves=[move])) == 1
+    assert np.flatnonzero(run.labels != before).tolist() == [13]
+    assert run.export_folders(tmp_path / "to").made == 40
+
+
 def test_report(run):
     report = run.report(umap=False)
     assert report.sheets is not None
@@ -126,6 +205,9 @@ def test_errors_are_in_the_words_of_python(own, tmp_path):
     with pytest.raises(FileNotFoundError, match="is not a run folder"):
         _ = jule.Run(str(tmp_path)).labels
     own.path("result.json").unlink()
+    with pytest.raises(ValueError, match=r"result\.json is missing"):
+        _ = jule.Run(own.folder).labels
+    own.path("manifest.json").unlink()
     with pytest.raises(ValueError, match="is not finished"):
         _ = jule.Run(own.folder).labels
 
@@ -140,5 +222,5 @@ def test_a_run_of_vectors_compares_no_pictures(tmp_path):
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     with pytest.raises(ValueError, match="was not made from pictures"):
         run.similar(tmp_path / "a.png")
-    with pytest.raises(ValueError, match="does not say where its pictures are"):
+    with pytest.raises(ValueError, match="does not say where its images are"):
         run.export_folders(tmp_path / "sorted")

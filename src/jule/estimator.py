@@ -21,19 +21,25 @@ from torch import nn
 
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device
-from jule.files import write_arrays
+from jule.files import arrays_bytes, write_atomic
 from jule.forward import MergeTree
+from jule.forward.prepare import check_not_masked
 from jule.images import check_labels, fingerprint
 from jule.images.copies import find_copies
 from jule.images.sources.arrays import check_layout, check_same_shape
 from jule.joint import Choice, Config, Period, Result, finish, init_network, joint_learning, preset
 from jule.joint.config import Preset
 from jule.joint.result import cluster_shares, recut
+from jule.locks import hold
 from jule.progress import Progress, progress_bars
 from jule.report import Report
-from jule.runs.folder import DUPLICATES, IMAGES, RunFolder, create_run
+from jule.runs.folder import RunFolder, create_run
+from jule.runs.manifest import damaged
+from jule.runs.names import DUPLICATES, IMAGES
+from jule.runs.reading import read_run_array
 from jule.runs.results import RunResults, new_results, read_network, read_results, write_results
-from jule.runs.tables import write_duplicates
+from jule.runs.tables import duplicates_csv
+from jule.runs.update import is_empty
 
 PIXELS = (np.float32, np.float64, np.uint8)  # kept as they are; other numbers become float32
 
@@ -89,7 +95,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     choice_
         The suggested number of clusters and its score; None if `n_clusters` was given.
     n_clusters_
-        Number of clusters in `labels_`.
+        Number of clusters in `labels_`. Exact copies share a cluster, so it is at most the number
+        of different samples; a warning says if that is fewer than `n_clusters`.
     sample_shape_
         Shape of one sample.
     result_
@@ -201,6 +208,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             yield bars
 
     def _checked(self, X: ArrayLike, *, reset: bool) -> NDArray:
+        check_not_masked(X)
         if isinstance(X, list):
             check_same_shape(X)
         samples: NDArray = validate_data(
@@ -265,7 +273,11 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def recut(self, k: int) -> NDArray[np.int32]:
-        """Return labels for a different number of clusters, without training."""
+        """Return labels for a different number of clusters, without training.
+
+        Exact copies share a cluster, so there are at most as many clusters as different samples; a
+        warning says if that is fewer than k.
+        """
         check_is_fitted(self)
         return recut(self.result_, k, self._results.config)
 
@@ -299,18 +311,21 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         path = Path(folder)
-        if not overwrite and path.is_dir() and any(path.iterdir()):
+        if not overwrite and path.is_dir() and not is_empty(path):
             raise FileExistsError(
                 f"{path} exists and is not empty: choose another folder, or save with "
                 "overwrite=True to replace a run"
             )
         images = self._samples if len(self.sample_shape_) > 1 else None
-        source = self._source if images is None else str((path / IMAGES).resolve())
+        source = self._source if images is None else ""  # the images are in the run itself
         run = create_run(path, self._results.config, self._data, source=source, overwrite=overwrite)
-        if images is not None:
-            write_arrays(run.path(IMAGES), images=images)
-        write_duplicates(run.path(DUPLICATES), self._results.names, self._results.first_copies)
-        write_results(run, self._results, self.network_)
+        results = self._results
+        with hold(run.home):
+            if images is not None:
+                write_atomic(run.path(IMAGES), arrays_bytes(images=images))
+            copies = duplicates_csv(results.names, results.first_copies, results.indices)
+            write_atomic(run.path(DUPLICATES), copies)
+            write_results(run, results, self.network_)
 
     @classmethod
     def load(
@@ -343,10 +358,17 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         about = run.about()
         model._data, model._samples, model._source = about["data"], None, about["source"]
-        if run.path(IMAGES).exists():  # saved with the model, and saved again with it
-            with np.load(run.path(IMAGES), allow_pickle=False) as archive:
-                model._samples = archive["images"]
+        # Saved with the model, and saved again with it. Removed images are only missed on the page.
+        if IMAGES in run.manifest() and run.path(IMAGES).exists():
+            model._samples = _read_images(run, tuple(about["data"]["shape"]))
         model.sample_shape_ = run.sample_shape()
         model.n_features_in_ = model.sample_shape_[0]
         model._set_fitted(results, read_network(run, network, device))
         return model
+
+
+def _read_images(run: RunFolder, shape: tuple[int, ...]) -> NDArray:
+    images = read_run_array(run)
+    if images.shape != shape:
+        raise damaged(run.path(IMAGES), f"its shape is {images.shape} instead of {shape}")
+    return images

@@ -22,7 +22,7 @@ from jule.report import Report
 from jule.runs.edits import Edits, apply_edits, parse_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.predict import Prediction, most_similar, predict_samples, read_for_run
-from jule.runs.results import RunResults, read_network, read_results
+from jule.runs.results import RunResults, check_finished, read_network, read_results
 
 if TYPE_CHECKING:
     from jule.backward import Embedder
@@ -30,11 +30,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Similar:
-    """An image of a run that is similar to a given one."""
+    """An image of a run that is similar to a given one.
+
+    Attributes
+    ----------
+    path
+        Its path or name; several images may have the same.
+    cluster
+        Its cluster.
+    similarity
+        The cosine of both representations, up to 1.
+    index
+        Its position in the source of the run, which identifies it.
+    """
 
     path: str
     cluster: int
     similarity: float
+    index: int
 
 
 class Run(RunFolder):
@@ -136,7 +149,9 @@ class Run(RunFolder):
 
     def predict_read(self, data: Samples, progress: Progress | None = None) -> Prediction:
         """Predict the clusters of images that `read_new` returned."""
-        return predict_samples(self.results, self.network, data.samples, data.names, progress)
+        return predict_samples(
+            self.results, self.network, data.samples, data.names, progress, indices=data.indices
+        )
 
     def similar(self, picture: str | os.PathLike[str], count: int = 10) -> list[Similar]:
         """Return the images of the run that are most similar to a picture, most similar first."""
@@ -145,9 +160,10 @@ class Run(RunFolder):
             raise ValueError(f"{self.folder} was not made from pictures, so none can be compared")
         pixels = read_one(Path(picture), spec)
         nearest, cosines = most_similar(self.results, self.network, pixels, count)
+        indices = self.results.indices
         return [
-            Similar(self.names[number], int(self.labels[number]), float(cosine))
-            for number, cosine in zip(nearest.tolist(), cosines, strict=True)
+            Similar(self.names[at], int(self.labels[at]), float(cosine), int(indices[at]))
+            for at, cosine in zip(nearest.tolist(), cosines, strict=True)
         ]
 
     def export_folders(
@@ -186,10 +202,11 @@ class Run(RunFolder):
         edits
             The JSON file that the page downloads, or its content.
         """
-        if isinstance(edits, dict):
-            edits = parse_edits(edits)
-        elif not isinstance(edits, Edits):
+        if isinstance(edits, str | os.PathLike):
             edits = read_edits(Path(edits))
+        elif not isinstance(edits, Edits):
+            edits = parse_edits(edits)
+        check_finished(self)
         self.results, n_moved = apply_edits(self, edits)
         return n_moved
 

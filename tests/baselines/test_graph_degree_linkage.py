@@ -111,3 +111,52 @@ def test_groups_of_duplicates():
 def test_bad_input(samples, options, message):
     with pytest.raises(ValueError, match=message):
         GraphDegreeLinkage(**{"n_clusters": 2, **options}).fit(samples)
+
+
+# Copies
+
+
+def test_fewer_different_samples_than_clusters():
+    samples = np.tile([[0.0, 1.0], [5.0, 2.0]], (50, 1))
+    with pytest.warns(UserWarning, match="^2 clusters instead of 5: there are only 2 different"):
+        model = GraphDegreeLinkage(5).fit(samples)
+    assert model.n_clusters_ == 2
+    assert model.labels_.tolist() == [0, 1] * 50
+
+
+@pytest.mark.parametrize("init", ["nearest", "kmeans"])
+@pytest.mark.parametrize("k", [3, 39, 40, 41, 90])
+@pytest.mark.filterwarnings("ignore:.*there are only 40 different")
+def test_copies_share_a_label_and_labels_have_no_gap(init, k):
+    different = np.random.default_rng(0).normal(size=(40, 3))
+    which = np.concatenate([np.arange(40), np.random.default_rng(1).integers(40, size=60)])
+    model = GraphDegreeLinkage(k, init=init, min_cluster_size=1).fit(different[which])
+    assert model.n_clusters_ == min(k, 40)
+    assert np.unique(model.labels_).tolist() == list(range(min(k, 40)))
+    np.testing.assert_array_equal(model.labels_, model.labels_[np.arange(100)[:40]][which])
+
+
+def test_enough_different_samples_give_no_warning():
+    samples = np.tile(np.random.default_rng(0).normal(size=(30, 2)), (2, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert GraphDegreeLinkage(30).fit(samples).n_clusters_ == 30
+
+
+# Values that squares cannot hold, and masks
+
+
+@pytest.mark.parametrize("scale", [1e298, 1e-310])
+@pytest.mark.parametrize("preparation", ["none", "l2", "center-l2"])
+def test_scaled_samples_have_the_same_clusters(scale, preparation):
+    samples, _ = blobs()
+    model = GraphDegreeLinkage(4, preparation=preparation)
+    expected = model.fit_predict(samples)
+    np.testing.assert_array_equal(model.fit_predict(samples * scale), expected)
+
+
+def test_masks_are_refused():
+    samples, _ = blobs()
+    masked = np.ma.array(samples, mask=samples > 1)
+    with pytest.raises(ValueError, match="masked values"):
+        GraphDegreeLinkage(4).fit(masked)

@@ -56,7 +56,10 @@ def test_every_picture_has_a_row_and_copies_have_one_label(trained):
     assert {row["cluster"] for row in found.values()} == {"0", "1", "2"}
     assert all(0 <= float(row["confidence"]) <= 1 for row in found.values())
     assert found["007.png"]["cluster"] == found["b/copy [red].png"]["cluster"]
-    assert rows(run / "duplicates.csv") == [{"path": "b/copy [red].png", "same_as": "007.png"}]
+    (copy,) = rows(run / "duplicates.csv")
+    assert (copy["path"], copy["same_as"]) == ("b/copy [red].png", "007.png")
+    for column, path in (("index", "path"), ("same_as_index", "same_as")):
+        assert copy[column] == found[copy[path]]["index"]
 
 
 @pytest.fixture(scope="module")
@@ -212,6 +215,6 @@ def test_a_resumed_run_ends_with_the_same_files(jule, trained, tmp_path, monkeyp
 
 
 def test_other_data_is_not_resumed(jule, refused, arrays, copied):
-    (copied / "result.json").unlink()
+    (copied / "manifest.json").unlink()
     message = refused("resume", copied, "--source", arrays / "digits.npz")
     assert "the data differs from that of" in message

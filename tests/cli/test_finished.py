@@ -39,7 +39,7 @@ def test_predict_prints_a_table_or_writes_it(jule, run, trained, tmp_path):
     assert "1 picture skipped" in done.stderr
     assert "1 x it is not an image" in done.stderr
     found = rows(tmp_path / "new.csv")
-    assert list(found[0]) == ["path", "cluster", "confidence", "rank", "name"]
+    assert list(found[0]) == ["path", "cluster", "confidence", "rank", "name", "index"]
     assert [row["path"] for row in found] == [f"{number:03}.png" for number in range(20)]
     assert {row["cluster"] for row in found} <= {"0", "1", "2"}
     shown = jule("predict", run, new)
@@ -138,16 +138,6 @@ def test_report_opens_the_page_if_told(jule, copied, monkeypatch):
     monkeypatch.setattr("webbrowser.open", opened.append)
     assert jule("report", copied, "--no-umap", "--open").exit_code == 0
     assert opened == [(copied / "report.html").resolve().as_uri()]
-
-
-def test_report_tells_when_the_images_are_gone_and_finds_them_elsewhere(jule, copied, trained):
-    about = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps(about | {"source": str(copied / "gone")}))
-    done = jule("report", copied, "--no-umap")
-    assert done.exit_code == 0
-    assert "no pictures" in done.stderr
-    done = jule("report", copied, "--no-umap", "--source", trained.folder / "photos")
-    assert (done.exit_code, done.stderr) == (0, "")
 
 
 def test_apply_writes_edits_and_makes_the_page_again(jule, refused, copied, tmp_path):

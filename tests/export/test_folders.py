@@ -186,6 +186,60 @@ def test_a_trap_under_the_name_of_the_temporary_file_catches_nothing(tmp_path):
     assert len(files_in(tmp_path / "to")) == 3
 
 
+@POSIX
+@pytest.mark.parametrize("kind", ["a second name", "a pipe"])
+def test_anything_under_the_name_of_the_temporary_file_is_harmless(tmp_path, kind):
+    (tmp_path / "to").mkdir()
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    if kind == "a pipe":
+        os.mkfifo(tmp_path / "to" / PART)
+    else:
+        os.link(victim, tmp_path / "to" / PART)
+    assert sort(originals(tmp_path / "from"), tmp_path / "to", "copy").made == 3
+    assert victim.read_text() == "mine"
+    assert len(files_in(tmp_path / "to")) == 3
+
+
+def test_a_folder_under_the_name_of_the_temporary_file_is_named(tmp_path):
+    (tmp_path / "to" / PART).mkdir(parents=True)
+    with pytest.raises(OSError, match=r"jule-export\.part is in the way"):
+        sort(originals(tmp_path / "from"), tmp_path / "to", "copy")
+
+
+@POSIX
+def test_a_private_original_is_private_while_it_is_copied(tmp_path, monkeypatch):
+    (picture,) = originals(tmp_path / "from", ["a.jpg"])
+    picture.place.chmod(0o600)
+    seen, fsync = [], os.fsync
+
+    def watch(fd):
+        seen.append(os.fstat(fd).st_mode & 0o777)
+        fsync(fd)
+
+    chunks = folders._chunks
+
+    def watched_chunks(picture):
+        part = tmp_path / "to" / PART
+        seen.append(part.stat().st_mode & 0o777)
+        yield from chunks(picture)
+
+    monkeypatch.setattr(folders.os, "fsync", watch)
+    monkeypatch.setattr(folders, "_chunks", watched_chunks)
+    sort([picture], tmp_path / "to", "copy")
+    assert seen == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("how", [pytest.param("link", marks=POSIX), "copy"])
+def test_a_picture_that_is_missing_is_named_and_keeps_its_name_free(tmp_path, how):
+    pictures = originals(tmp_path / "from", ["one/a.jpg", "two/a.jpg"])
+    folder = pictures[0].folder
+    gone = Picture("one/a.jpg", folder, missing="it is no longer there")
+    found = sort([gone, replace(pictures[1], folder=folder)], tmp_path / "to", how)
+    assert found.missing == ("one/a.jpg: it is no longer there",)
+    assert files_in(tmp_path / "to") == [f"{folder}/a (two).jpg"]  # as if it were there
+
+
 @pytest.mark.parametrize("how", [pytest.param("link", marks=POSIX), "copy"])
 def test_a_vanished_original_is_named_and_the_rest_goes_on(tmp_path, how):
     pictures = originals(tmp_path / "from")
@@ -196,6 +250,14 @@ def test_a_vanished_original_is_named_and_the_rest_goes_on(tmp_path, how):
     assert found.made == 1
     assert [text.split(":")[0] for text in found.missing] == ["a.jpg", "b.jpg"]
     assert files_in(tmp_path / "to") == ["cluster-00/c.jpg"]
+
+
+@pytest.mark.parametrize("path", ["a\0b/c.jpg", "x" * 5000 + "/c.jpg", "\ud800/c.jpg"], ids=ascii)
+def test_a_path_that_no_file_can_have_is_named_and_the_rest_goes_on(tmp_path, path):
+    pictures = [Picture("bad.jpg", "c", tmp_path / path), *originals(tmp_path / "from")]
+    found = sort(pictures, tmp_path / "to", "copy")
+    assert found.made == 3
+    assert found.missing[0].startswith("bad.jpg: ")
 
 
 def test_content_that_cannot_be_read_is_named_and_the_rest_goes_on(tmp_path):
@@ -240,7 +302,7 @@ def test_links_that_are_impossible_point_to_copy(tmp_path, monkeypatch):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(folders.os, "symlink", refused)
-    with pytest.raises(OSError, match="use --how copy"):
+    with pytest.raises(OSError, match="copy them instead"):
         sort(originals(tmp_path / "from"), tmp_path / "to", "link")
 
 
@@ -256,7 +318,7 @@ def test_copies_where_a_file_cannot_have_two_names(tmp_path, monkeypatch):
 
 
 def test_pictures_without_a_file_cannot_be_linked(tmp_path):
-    with pytest.raises(ValueError, match="use --how copy"):
+    with pytest.raises(ValueError, match="copy them instead"):
         sort(in_memory("a"), tmp_path / "to", "link")
     assert not (tmp_path / "to").exists()
 
@@ -456,6 +518,8 @@ folders.sort_into_folders(pictures, to, how)
         ("copy", "before link"),
         ("copy", "after link"),
         ("copy", "after utime"),
+        ("copy", "before fsync"),
+        ("copy", "after fsync"),
         ("copy", "before unlink"),
         ("copy", "after mkdir"),
         ("link", "before symlink"),

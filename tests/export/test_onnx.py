@@ -138,6 +138,14 @@ def test_a_network_that_onnx_cannot_express_is_one_clear_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_network_that_is_too_large_for_one_file_is_refused(tmp_path):
+    body = nn.Linear(30_000, 30_000, device="meta")  # without memory
+    embedder = Embedder(body, torch.zeros(30_000), torch.ones(30_000))
+    with pytest.raises(ValueError, match=r"3\.6 GB of weights, but an ONNX file holds at most 2"):
+        write_onnx(embedder, tmp_path / "net.onnx", (30_000,))
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("shape", [(16, 16, 3), (7,), (1, 2, 3, 4)])
 def test_other_shapes_are_refused(tmp_path, shape):
     with pytest.raises(ValueError, match=r"channels|a sample has shape"):

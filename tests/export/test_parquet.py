@@ -1,5 +1,6 @@
 """Tables as Parquet files, read back."""
 
+import os
 import sys
 
 import numpy as np
@@ -34,8 +35,23 @@ def test_columns_come_back(tmp_path):
 
 
 def test_file_names_that_are_not_utf8_are_escaped(tmp_path):
-    write_parquet(tmp_path / "x", {"path": ["caf\udce9.jpg"]})
-    assert parquet.read_table(tmp_path / "x").to_pydict() == {"path": ["caf\\xe9.jpg"]}
+    write_parquet(tmp_path / "x", {"path": ["caf\udce9.jpg", "\ud800"]})
+    found = parquet.read_table(tmp_path / "x").to_pydict()
+    assert found == {"path": ["caf\\udce9.jpg", "\\ud800"]}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links and permissions of POSIX")
+def test_the_file_follows_the_umask_and_no_link(tmp_path):
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / "x").symlink_to(tmp_path / "victim")
+    before = os.umask(0o022)
+    try:
+        write_parquet(tmp_path / "x", {"path": ["a"]})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert (tmp_path / "x").lstat().st_mode & 0o777 == 0o644
+    assert parquet.read_table(tmp_path / "x").num_rows == 1
 
 
 def test_no_rows(tmp_path):

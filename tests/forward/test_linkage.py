@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torture.graphs import CAMPAIGN
 
+from jule.forward import affinity_graph, nearest_neighbors
 from jule.forward.affinity import Digraph
 from jule.forward.linkage import merge_clusters
 from jule.forward.linkage_state import CLUSTER, SAMPLE
@@ -151,6 +153,65 @@ def test_weights_of_zero_are_no_affinity():
     nodes, affinities = merge_clusters(graph, np.arange(20))
     assert (affinities == 0).all()
     assert len(np.unique(nodes)) == nodes.size
+
+
+def test_an_edge_of_weight_0_is_no_edge():
+    # 0 and 1 point to each other; 2 points to 0, and nothing points to 2.
+    indices = np.array([[1], [0], [0]], np.int32)
+    for weight, n_merges in ((0.0, 1), (2.0**-501, 1), (2.0**-500, 2)):
+        weights = np.array([[0.5], [0.5], [weight]])
+        nodes, _ = merge_clusters(Digraph(indices, weights, 1.0), np.arange(3))
+        assert nodes.tolist() == ([[0, 2], [1, 3]] if n_merges == 2 else [[0, 1]])
+
+
+def test_isolated_clusters_whose_weights_have_vanished_stay_apart():
+    # One sample so far away that exp(-d / sigma^2) is exactly 0 on all its edges.
+    rng = np.random.default_rng(0)
+    samples = np.concatenate([rng.normal(size=(1000, 2)), [[1e6, 0.0]]])
+    graph = affinity_graph(nearest_neighbors(samples, 1))
+    assert (graph.weights[-1] == 0).all()
+    some = np.concatenate([np.arange(20), [1000]])
+    graph = affinity_graph(nearest_neighbors(samples[some], 1))
+    graph.weights[-1] = 0.0
+    initial = np.arange(len(graph))
+    found, affinities, expected, values = both_ways(graph, initial, 5, 1.0)
+    assert found == expected
+    np.testing.assert_allclose(affinities, values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_random_graphs(seed):
+    outcome = CAMPAIGN.run(150, seed, lambda done, total: None)
+    assert outcome.failures == []
+    assert outcome.cases == 150
+    assert outcome.counts["with weights of 0"] > 50
+
+
+def test_more_near_clusters_than_there_are():
+    graph, initial = random_graph(0, 12, 3, dyadic=True), np.arange(12)
+    found, _, expected, _ = both_ways(graph, initial, 10**6, 1.0)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("indices", "weights", "message"),
+    [
+        ([[1], [2]], [[1.0], [1.0]], "samples from 0 to 1"),
+        ([[1], [-1]], [[1.0], [1.0]], "samples from 0 to 1"),
+        ([[1], [1]], [[1.0], [1.0]], "its own neighbour"),
+        ([[1], [0]], [[1.0], [np.nan]], "finite and 0 or more"),
+        ([[1], [0]], [[1.0], [np.inf]], "finite and 0 or more"),
+        ([[1], [0]], [[1.0], [-0.5]], "finite and 0 or more"),
+        ([[1], [0]], [[1.0]], "the shape of indices"),
+        ([1, 0], [1.0, 1.0], r"of shape \(n, k\)"),
+        ([[1.0], [0.0]], [[1.0], [1.0]], "must be int32"),
+    ],
+)
+def test_bad_graphs(indices, weights, message):
+    dtype = np.int32 if np.array(indices).dtype.kind == "i" else np.float64
+    graph = Digraph(np.array(indices, dtype), np.array(weights), 1.0)
+    with pytest.raises(ValueError, match=message):
+        merge_clusters(graph, np.arange(2))
 
 
 def test_closed_groups_stay_apart():

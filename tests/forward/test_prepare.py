@@ -85,6 +85,17 @@ def test_bad_samples(samples, message):
         as_vectors(samples)
 
 
+@pytest.mark.parametrize("as_list", [False, True])
+def test_masked_values_are_refused_not_used(as_list):
+    masked = np.ma.array(np.eye(3), mask=np.eye(3) == 1)
+    with pytest.raises(ValueError, match=r"masked values: remove those samples, or .*filled"):
+        as_vectors(list(masked) if as_list else masked)
+
+
+def test_a_masked_array_without_masked_values_is_an_array():
+    np.testing.assert_array_equal(as_vectors(np.ma.array(np.eye(3))), np.eye(3))
+
+
 def test_large_values_are_not_taken_for_infinity():
     samples = np.full((2, 3), np.finfo(np.float64).max)
     assert as_vectors(samples).shape == (2, 3)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jule.forward import MergeTree, affinity_graph, merge_clusters, nearest_neighbors
 from jule.forward.branches import branch_numbers
-from jule.forward.restrict import tree_through_labels
+from jule.forward.restrict import join_copies_first, tree_through_labels
 from jule.forward.tree import clusters_as_nodes
 from tests.forward.test_tree import random_tree, same_partition
 from tests.oracles import restrict as oracle
@@ -175,3 +175,22 @@ def test_clusters_as_nodes_agree_with_the_cut(case, size):
             assert samples[node] <= inside  # the rest was absorbed
             if size == 1:
                 assert samples[node] == inside
+
+
+# Copies first
+
+
+@given(case=cases())
+@settings(max_examples=100, deadline=None)
+def test_copies_are_joined_first_and_other_merges_keep_their_order(case):
+    tree, _, copies, *_ = case
+    n, different = tree.n_samples, len(np.unique(copies))
+    found = join_copies_first(tree, copies)
+    assert (found.n_different, found.n_clusters) == (different, 1)
+    together = np.zeros(n, int).tolist()
+    expected = oracle.merges_below(n, tree.merges.tolist(), together, copies.tolist())
+    assert oracle.node_samples(n, found.merges.tolist())[n:] == [samples for samples, _ in expected]
+    for k in range(1, different + 1):
+        labels = found.cut(k)
+        np.testing.assert_array_equal(labels, labels[copies])
+        assert labels.max() == k - 1

@@ -1,5 +1,8 @@
 """Merge trees: cuts against sets of samples, conversion for scipy, files."""
 
+import contextlib
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -415,3 +418,92 @@ def test_k_must_be_an_integer():
     tree = MergeTree(2, np.array([[0, 1]]), np.zeros(1))
     with pytest.raises(TypeError, match="integer"):
         tree.cut(1.5)
+
+
+# Damaged files
+
+
+def archive_of(**changes):
+    """The content of a tree file, with some of its arrays replaced, or left out if None."""
+    arrays = {
+        "format": np.int64(1),
+        "n_samples": np.int64(4),
+        "merges": np.array([[0, 1], [2, 3], [4, 5]]),
+        "affinities": np.array([np.nan, 0.5, 0.1]),
+        "n_copies": np.int64(0),
+    }
+    kept = {name: value for name, value in (arrays | changes).items() if value is not None}
+    content = io.BytesIO()
+    np.savez(content, **kept)
+    return content.getvalue()
+
+
+def test_bytes_are_those_of_the_file(tmp_path):
+    tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([np.nan, 0.5, 0.1]), 1)
+    tree.save(tmp_path / "tree.npz")
+    assert (tmp_path / "tree.npz").read_bytes() == tree.to_bytes()
+    found = MergeTree.from_bytes(tree.to_bytes())
+    assert (found.n_copies, found.n_different) == (1, 3)
+    np.testing.assert_array_equal(found.merges, tree.merges)
+
+
+def test_a_file_without_the_number_of_copies_has_none():
+    assert MergeTree.from_bytes(archive_of(n_copies=None)).n_copies == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": np.int64(2)},
+        {"format": None},
+        {"format": np.array([1, 1])},
+        {"n_samples": np.int64(0)},
+        {"n_samples": np.int64(10**15), "merges": np.array([[0, 10**14], [1, 2], [3, 10**14]])},
+        {"n_samples": np.float64(4)},
+        {"n_samples": np.array("4")},
+        {"merges": None},
+        {"merges": np.zeros((3, 2))},
+        {"merges": np.array([["0", "1"]] * 3)},
+        {"merges": np.array([[0, 1], [2, 3]])},
+        {"merges": np.array([0, 1, 2])},
+        {"merges": np.array([[0, 1], [0, 2], [3, 4]])},
+        {"merges": np.array([[0, 5], [1, 2], [3, 4]])},
+        {"merges": np.array([[-1, 1], [2, 3], [4, 5]])},
+        {"merges": np.array([[0, 1], [2, 3], [4, 2**64 - 1]], np.uint64)},
+        {"affinities": None},
+        {"affinities": np.array([np.nan, 0.5])},
+        {"affinities": np.array([0.5, np.nan, 0.1])},
+        {"affinities": np.array([0.5, 0.1, -0.1])},
+        {"affinities": np.array([np.nan, np.inf, 0.1])},
+        {"affinities": np.array([1j, 0, 0])},
+        {"n_copies": np.int64(-1)},
+        {"n_copies": np.int64(4)},
+        {"n_copies": np.array(None, object)},
+    ],
+)
+def test_a_file_that_is_no_tree_is_refused(changes, tmp_path):
+    content = archive_of(**changes)
+    with pytest.raises(ValueError, match="not a saved merge tree"):
+        MergeTree.from_bytes(content)
+    (tmp_path / "tree.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"tree\.npz is not a saved merge tree"):
+        MergeTree.load(tmp_path / "tree.npz")
+
+
+def test_a_small_file_does_not_become_a_large_array():
+    content = io.BytesIO()
+    np.savez_compressed(content, merges=np.zeros((10**6, 2), np.int64))
+    with pytest.raises(ValueError, match="larger than the file"):
+        MergeTree.from_bytes(content.getvalue())
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_damage_is_a_value_error_or_does_no_harm(data):
+    content = bytearray(archive_of())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    del content[data.draw(st.integers(0, len(content))) :]
+    with contextlib.suppress(ValueError):
+        tree = MergeTree.from_bytes(bytes(content))
+        assert tree.n_samples > len(tree.merges)

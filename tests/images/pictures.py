@@ -1,6 +1,8 @@
 """Pictures and files that several tests write."""
 
 import io
+import struct
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -24,6 +26,24 @@ def file_of(image, kind="PNG", **options):
     content = io.BytesIO()
     image.save(content, kind, **options)
     return content.getvalue()
+
+
+def png_of_rows(width, height, rows, *, depth=8, kind=2, interlaced=False):
+    """A PNG file with any content: `rows` is what it unpacks to, with the filter of each row."""
+
+    def chunk(name, content):
+        check = zlib.crc32(name + content)
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", check)
+
+    head = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, interlaced)
+    palette = chunk(b"PLTE", bytes(range(6))) if kind == 3 else b""
+    body = palette + chunk(b"IDAT", zlib.compress(rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + body + chunk(b"IEND", b"")
+
+
+def png_that_promises(width, height):
+    """A small PNG file that announces many pixels, and has none."""
+    return png_of_rows(width, height, b"")
 
 
 def write_pictures(folder, images, name="{:03}.png"):

@@ -1,10 +1,13 @@
 """The suggested number of clusters."""
 
+import json
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
 from jule.forward import MergeTree, affinity_graph, agglomerate, nearest_neighbors
-from jule.joint import choose_n_clusters
+from jule.joint import Choice, choose_n_clusters
 
 
 def choice_for(samples, n_neighbors=20):
@@ -49,3 +52,37 @@ def test_a_tree_without_affinities_gets_some_answer():
     tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.zeros(3))
     graph = affinity_graph(nearest_neighbors(np.eye(4), 1))
     assert choose_n_clusters(tree, graph).k >= 2
+
+
+# Choices from a file
+
+
+def test_a_choice_survives_json():
+    choice = Choice(3, 0.5, ((3, 0.9), (7, 0.25)))
+    assert Choice.from_json(json.loads(json.dumps(asdict(choice)))) == choice
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {},
+        {"k": 3},
+        {"k": 0, "sureness": 0.5, "candidates": []},
+        {"k": 2.5, "sureness": 0.5, "candidates": []},
+        {"k": True, "sureness": 0.5, "candidates": []},
+        {"k": 3, "sureness": "high", "candidates": []},
+        {"k": 3, "sureness": float("nan"), "candidates": []},
+        {"k": 3, "sureness": 0.5, "candidates": 7},
+        {"k": 3, "sureness": 0.5, "candidates": [3]},
+        {"k": 3, "sureness": 0.5, "candidates": [[3, 0.5, 1]]},
+        {"k": 3, "sureness": 0.5, "candidates": [["3", 0.5]]},
+        {"k": 3, "sureness": 0.5, "candidates": [[3, None]]},
+        {"k": 3, "sureness": 0.5, "candidates": [[10**30, 0.5]]},
+        {"k": 3, "sureness": 0.5, "candidates": [], "more": 1},
+    ],
+)
+def test_a_damaged_choice_is_refused(value):
+    with pytest.raises(ValueError, match=r"must be|has unknown"):
+        Choice.from_json(value)

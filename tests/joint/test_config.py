@@ -1,9 +1,13 @@
 """Settings: checked when made, and the same after JSON."""
 
+import contextlib
 import json
 from dataclasses import fields
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jule.backward import Training
 from jule.joint import Config, preset
@@ -52,7 +56,7 @@ def test_every_training_setting_comes_from_the_config():
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("values", "message"),
     [
         ({"n_clusters": 0}, "n_clusters must be 1 or more"),
         ({"n_clusters": -3}, "n_clusters must be 1 or more"),
@@ -70,11 +74,82 @@ def test_every_training_setting_comes_from_the_config():
         ({"max_side": 0}, "max_side must be 1 or more"),
     ],
 )
-def test_bad_settings_are_refused(settings, message):
+def test_bad_settings_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
-        Config(**settings)
+        Config(**values)
 
 
 def test_unknown_presets_are_refused():
     with pytest.raises(ValueError, match="choose 'default' or 'paper'"):
         preset("fast")
+
+
+# Values of other types, as in a damaged file
+
+WRONG = {
+    "bool": ["yes", 1, 0.0, None, [True], {}],
+    "int": [True, 2.0, "3", float("nan"), [1], {}, 10**30, -(10**30)],
+    "float": [True, "0.5", [0.5], {}, float("nan"), float("inf"), -float("inf"), 10**400],
+    "str": [3, True, ["l2"], {}, "none of these"],
+}
+
+
+def kind_of(field):
+    kind = field.type.partition(" | ")[0]
+    return kind if kind in WRONG else "str"
+
+
+@pytest.mark.parametrize("field", fields(Config), ids=lambda field: field.name)
+def test_values_of_other_types_are_refused_by_name(field):
+    for value in WRONG[kind_of(field)]:
+        if field.name == "network" and isinstance(value, str):
+            continue  # any name; the networks are known only to jule.backward
+        with pytest.raises(ValueError, match=field.name):
+            Config.from_json({field.name: value})
+    if "None" not in field.type:
+        with pytest.raises(ValueError, match=field.name):
+            Config.from_json({field.name: None})
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", [], [["seed", 1]], True, float("nan")])
+def test_settings_that_are_no_object_are_refused(value):
+    with pytest.raises(ValueError, match="settings must be an object"):
+        Config.from_json(value)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    values=st.dictionaries(
+        st.sampled_from([field.name for field in fields(Config)]) | st.text(), json_values
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_any_json_is_a_config_or_a_value_error(values):
+    with contextlib.suppress(ValueError):
+        config = Config.from_json(values)
+        assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_settings_nested_too_deeply_are_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        Config.from_json({"seed": deep})
+
+
+def test_numbers_of_numpy_are_stored_as_numbers():
+    config = Config(n_clusters=np.int64(3), epochs=np.float32(2.5), augment=np.bool_(True))
+    assert json.loads(json.dumps(config.to_json())) == config.to_json()
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_epochs_without_end_are_refused(value):
+    with pytest.raises(ValueError, match=r"^epochs must be positive and finite, got"):
+        preset(epochs=value)

@@ -1,5 +1,7 @@
 """The end of a run: SF and RC, the choice between them, recuts, edited labels, exact copies."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -163,3 +165,76 @@ def test_new_samples_go_to_the_cluster_around_them():
     shares = cluster_shares(result, FOUR, CENTRES)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
     np.testing.assert_array_equal(shares.argmax(axis=1), result.labels[::30])
+
+
+# Fewer different samples than clusters
+
+
+def copies_of(n_different, n=120):
+    """WIDE with only some different samples, repeated in turn, and the original of each."""
+    first = np.arange(n) % n_different
+    return WIDE[np.linspace(0, 119, n_different).astype(int)][first], first
+
+
+def test_more_clusters_than_different_samples():
+    vectors, copies = copies_of(2)
+    with pytest.warns(UserWarning, match="^2 clusters instead of 5: there are only 2 different"):
+        result = finish(
+            State(labels=(np.arange(120) % 5).astype(np.int32)),
+            Config(n_clusters=5),
+            embedding=vectors,
+            first_copies=copies,
+        )
+    assert result.n_clusters == 2
+    for labels in (result.labels, result.labels_rc):
+        assert np.unique(labels).tolist() == [0, 1]
+        np.testing.assert_array_equal(labels, labels[copies])
+
+
+def test_the_suggestion_is_at_most_the_number_of_different_samples():
+    vectors, copies = copies_of(3)
+    noisy = vectors + np.random.default_rng(0).normal(0, 1e-6, vectors.shape).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nobody asked for a number
+        result = finish(State(labels=BAD), Config(), embedding=noisy, first_copies=copies)
+    assert result.n_clusters == result.choice.k <= 3
+    assert all(k <= 3 for k, _ in result.suggestions)
+
+
+@pytest.mark.parametrize("k", [2, 30, 59, 60, 61, 100, 120])
+@pytest.mark.filterwarnings("ignore:.*there are only 60 different")
+def test_recuts_have_as_many_clusters_as_there_can_be(k):
+    vectors, copies = copies_of(60)
+    result = finish(State(labels=BAD), FOUR, embedding=vectors, first_copies=copies)
+    config = Config(n_clusters=4, min_cluster_size=1)
+    labels = recut(result, k, config)
+    assert np.unique(labels).tolist() == list(range(min(k, 60)))
+    np.testing.assert_array_equal(labels, labels[copies])
+    names = recut_names(result, {0: "one", 1: "two"}, k, config)
+    assert all(0 <= cluster < min(k, 60) for cluster in names)
+
+
+def test_a_recut_says_once_that_there_are_fewer_clusters():
+    vectors, copies = copies_of(60)
+    result = finish(State(labels=BAD), FOUR, embedding=vectors, first_copies=copies)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        recut(result, 100, FOUR)
+        recut_names(result, {0: "one"}, 100, FOUR)
+    assert [str(one.message) for one in told] == [
+        "60 clusters instead of 100: there are only 60 different samples"
+    ]
+
+
+def test_k_clusters_where_copies_would_have_had_clusters_of_their_own():
+    # Copies whose representations differ: the cut puts them into different clusters.
+    copies = np.arange(120)
+    copies[60:] = np.arange(60)
+    result = finish(
+        State(labels=BAD), Config(n_clusters=50), embedding=WIDE, first_copies=copies
+    )  # fmt: skip
+    assert result.n_clusters == 4  # as many as the state has
+    state = State(labels=(np.arange(120) % 50).astype(np.int32))
+    result = finish(state, Config(n_clusters=50), embedding=WIDE, first_copies=copies)
+    assert result.n_clusters == 50
+    np.testing.assert_array_equal(result.labels, result.labels[copies])

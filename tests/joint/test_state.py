@@ -1,13 +1,17 @@
 """States on disk: whole or not at all, and never mistaken for those of another run."""
 
+import contextlib
+import json
 import os
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load, save, save_file
 
-from jule.joint.state import Period, State, load_state, save_state
+from jule.joint.state import Period, State, _checksum, load_state, save_state
 
 PERIOD = Period(0, 0, 9, 3, 10, 1000, 0.2, 0.1, None, 0.5, {"train": 1.0}, 0.9, None)
 IDENTITY = {"data": {"shape": [6, 2]}, "config": {"seed": 0}}
@@ -117,3 +121,126 @@ def test_a_state_of_the_same_period_is_replaced(tmp_path):
     changed = replace(state(1), network={"weight": np.zeros((2, 3), np.float32)})
     save_state(tmp_path, changed, IDENTITY)
     assert load_state(tmp_path, IDENTITY).network["weight"].sum() == 0
+
+
+# Damage that a checksum does not show
+
+
+def stored(folder, *, periods=2, tensors=None, **about):
+    """Save a state whose content was changed before its checksum was made."""
+    changed = state(periods)
+    path = save_state(folder, changed, IDENTITY)
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8 : 8 + length])["__metadata__"]
+    values = json.loads(metadata["about"]) | about
+    arrays = load(content) | (tensors or {})
+    text = json.dumps({name: value for name, value in values.items() if value != "left out"})
+    metadata |= {"about": text, "checksum": str(_checksum(arrays, text))}
+    path.write_bytes(save(arrays, metadata))
+    return path
+
+
+BAD_PERIOD = asdict(PERIOD) | {"steps": "many"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"round": -1},
+        {"round": "left out"},
+        {"number": 1.5},
+        {"step": True},
+        {"step": 10**30},
+        {"eta": float("nan")},
+        {"eta": 2.0},
+        {"seconds": "long"},
+        {"warp": 1},
+        {"ended": None},
+        {"history": {}},
+        {"history": [None]},
+        {"history": [BAD_PERIOD]},
+        {"identity": None},
+        {"identity": "left out"},
+        {"tensors": {"labels": np.array([0, 1, 0, 2, 2], np.int32)}},
+        {"tensors": {"labels": np.array([0, 1, 0, 3, 3, 1], np.int32)}},
+        {"tensors": {"labels": np.array([0, -1, 0, 1, 1, 1], np.int32)}},
+        {"tensors": {"labels": np.array([0, 1, 0, 2, 2, 1], np.int64)}},
+        {"tensors": {"labels": np.zeros((6, 1), np.int32)}},
+        {"tensors": {"labels": np.zeros(0, np.int32)}},
+        {"tensors": {"network.weight": np.full((2, 3), np.nan, np.float32)}},
+        {"tensors": {"network.weight": np.zeros((3, 2), np.float32)}},
+        {"tensors": {"network.weight": np.zeros((2, 3), np.float64)}},
+        {"tensors": {"network.more": np.zeros(1, np.float32)}},
+    ],
+)
+def test_a_state_that_cannot_be_one_of_the_run_is_not_used(tmp_path, changes):
+    save_state(tmp_path, state(1), IDENTITY)
+    stored(tmp_path, **changes)
+    with pytest.warns(UserWarning, match=r"state-0002\.safetensors is damaged"):
+        found = load_state(tmp_path, IDENTITY, network=state(1).network)
+    assert_same(found, state(1))
+
+
+def test_a_state_that_was_stored_again_is_used(tmp_path):
+    stored(tmp_path)
+    assert_same(load_state(tmp_path, IDENTITY, network=state(1).network), state(2))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+@pytest.mark.filterwarnings("ignore:.*is damaged")
+def test_links_are_not_followed(tmp_path):
+    folder, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    path = save_state(elsewhere, state(1), IDENTITY)
+    (folder / path.name).symlink_to(path)
+    with pytest.raises(ValueError, match="none of the 1 states"):
+        load_state(folder, IDENTITY)
+    (tmp_path / "link").symlink_to(elsewhere)
+    assert load_state(tmp_path / "link", IDENTITY) is None
+
+
+@pytest.mark.filterwarnings("ignore:.*is damaged")
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_damage_is_noticed(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("states")
+    path = save_state(folder, state(1), IDENTITY)
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    del content[data.draw(st.integers(0, len(content))) :]
+    path.write_bytes(bytes(content))
+    with contextlib.suppress(ValueError):
+        assert_same(load_state(folder, IDENTITY), state(1))
+
+
+# Periods from a file
+
+
+def test_a_period_survives_json():
+    assert Period.from_json(json.loads(json.dumps(asdict(PERIOD)))) == PERIOD
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"round": None}, "round must be a whole number"),
+        ({"steps": True}, "steps must be a whole number"),
+        ({"images": -1}, "images must be a whole number"),
+        ({"loss_last": "low"}, "loss_last must be a number"),
+        ({"nmi": [1]}, "nmi must be a number"),
+        ({"seconds": 3.0}, "seconds must be an object"),
+        ({"seconds": {"train": None}}, "train must be a finite number"),
+        ({"colour": "red"}, "unknown entries: colour"),
+    ],
+)
+def test_a_damaged_period_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Period.from_json(asdict(PERIOD) | changes)
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", []])
+def test_a_period_that_is_no_object_is_refused(value):
+    with pytest.raises(ValueError, match="a period must be an object"):
+        Period.from_json(value)

@@ -6,12 +6,12 @@ import numpy as np
 
 
 def dense_graph(indices, weights):
-    """W of Eq. 4 as a full matrix."""
+    """W of Eq. 4 as a full matrix; an edge of weight 0, or below 2^-500, is no edge."""
     n = len(indices)
     w = np.zeros((n, n))
     for i in range(n):
         for j, weight in zip(indices[i], weights[i], strict=True):
-            w[i, j] = weight
+            w[i, j] = weight if weight >= 2.0**-500 else 0.0
     return w
 
 

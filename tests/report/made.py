@@ -4,15 +4,17 @@ from itertools import pairwise
 
 import numpy as np
 
+from jule.files import write_atomic
 from jule.forward import prepare
 from jule.images import fingerprint
 from jule.joint import Config, Period, State, finish, init_network, represent
 from jule.joint.clustering import cut_tree, initial_clusters, merge_tree
 from jule.report import Report
-from jule.runs.folder import DUPLICATES, SNAPSHOTS, create_run
+from jule.runs.folder import create_run
+from jule.runs.names import DUPLICATES, SKIPPED, SNAPSHOTS
 from jule.runs.results import new_results, write_results
 from jule.runs.snapshots import save_snapshot, shown_samples, take_snapshot
-from jule.runs.tables import write_duplicates
+from jule.runs.tables import duplicates_csv, skipped_csv
 
 HOSTILE = [
     "<img src=x onerror=window.hacked=1>.jpg",
@@ -22,6 +24,11 @@ HOSTILE = [
     'tab\tquote" comma, newline\n.png',
     "caf\udce9.png",  # a name that is not UTF-8, as Python reads it from the disk
     "<!--",
+    "'=1+1",
+    "''@x.png",
+    "\ud800.png",  # half of a character
+    "\u202egnp.exe",  # shown from right to left
+    "x" * 200_000,
 ]
 
 
@@ -45,7 +52,7 @@ def periods(counts):
     )
 
 
-def results_of(samples, k, names=None, *, true_labels=None, first_copies=None):
+def results_of(samples, k, names=None, *, true_labels=None, first_copies=None, indices=None):
     """Results of a run on these samples, with the prepared pixels as its representation."""
     config = Config(n_clusters=k)
     flat = samples.reshape(len(samples), -1)
@@ -61,23 +68,37 @@ def results_of(samples, k, names=None, *, true_labels=None, first_copies=None):
         seconds=3.2,
         true_labels=true_labels,
         first_copies=first_copies,
+        indices=indices,
     )
 
 
-def run_of(folder, samples, k, names=None, *, first_copies=None, source=None, spec=None):
+def run_of(
+    folder,
+    samples,
+    k,
+    names=None,
+    *,
+    first_copies=None,
+    indices=None,
+    source=None,
+    spec=None,
+    skipped=(),
+):
     """A run folder with all its files; its samples are beside it unless `source` has them."""
-    results = results_of(samples, k, names, first_copies=first_copies)
+    results = results_of(samples, k, names, first_copies=first_copies, indices=indices)
     if source is None:
         source = folder.with_suffix(".npz")
         np.savez(source, images=samples)
     run = create_run(folder, results.config, fingerprint(samples), source=str(source), spec=spec)
-    write_results(run, results, init_network(samples, results.config))
-    write_duplicates(run.path(DUPLICATES), results.names, results.first_copies)
     for period, clusters in enumerate((len(samples) // 3, len(samples) // 8, k)):
         shown = shown_samples(len(samples))
         cut = results.result.tree.cut(max(k, clusters))
         shot = take_snapshot(period, results.result.embedding[shown], cut)
         save_snapshot(run.path(SNAPSHOTS), shot)
+    copies = duplicates_csv(results.names, results.first_copies, results.indices)
+    write_atomic(run.path(DUPLICATES), copies)
+    write_atomic(run.path(SKIPPED), skipped_csv(skipped))
+    write_results(run, results, init_network(samples, results.config))
     return run
 
 

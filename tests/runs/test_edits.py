@@ -11,8 +11,9 @@ from jule.images import load_dataset
 from jule.runs.edits import apply_edits, labels_id, parse_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.results import read_automatic, read_results
-from jule.runs.tables import read_labels
+from jule.runs.tables import parse_labels
 from tests.report.made import run_of
+from tests.sealing import reseal
 
 N, K = 60, 3
 COPY, ORIGINAL = 11, 4
@@ -58,7 +59,7 @@ def apply(run, edits):
 
 
 def labels_of(run, name="labels.csv"):
-    return read_labels(run.path(name)).labels
+    return parse_labels(run.path(name).read_bytes(), name).labels
 
 
 def members(run, cluster):
@@ -88,40 +89,46 @@ def test_names_and_moves_are_written_and_the_found_labels_are_kept(run):
     np.testing.assert_array_equal(read_automatic(run).labels, before)
 
 
-def test_apply_is_one_atomic_write_of_labels(run, monkeypatch):
-    written, real = [], os.replace
-
-    def replace(part, path):
-        written.append(os.path.basename(path))
-        real(part, path)
-
-    monkeypatch.setattr("jule.files.os.replace", replace)
+def test_apply_changes_labels_and_manifest_and_nothing_else(run):
     before = {path.name: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
-    edits = edits_for(run, names={"0": "a"}, moves=[move(members(run, 0)[0], 1)])
-    apply(run, edits)
-    assert written == ["labels_auto.csv", "labels.csv"]  # the first time, the found ones first
-    written.clear()
+    apply(run, edits_for(run, names={"0": "a"}, moves=[move(members(run, 0)[0], 1)]))
     apply(run, edits_for(run, names={"0": "b"}))
-    assert written == ["labels.csv"]
-    for name, content in before.items():
-        if name != "labels.csv":
-            assert run.path(name).read_bytes() == content, name
+    after = {path.name: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
+    assert set(after) == set(before) | {"labels_auto.csv"}
+    changed = {name for name, content in before.items() if after[name] != content}
+    assert changed == {"labels.csv", "manifest.json"}
 
 
-def test_interrupted_before_labels_are_written_a_run_is_as_it_was(run, monkeypatch):
-    before = labels_of(run)
-    edits = edits_for(run, moves=[move(members(run, 0)[0], 1)])
+@pytest.mark.parametrize("step", range(1, 12))
+def test_interrupted_anywhere_names_and_labels_are_those_before_or_after(run, monkeypatch, step):
+    before = run.path("labels.csv").read_bytes()
+    edits = edits_for(run, names={"0": "zeros"}, moves=[move(members(run, 0)[0], 1)])
+    calls = 0
 
-    def fail(*_):
-        raise KeyboardInterrupt
+    def stop_at_the_step(*_, **__):
+        nonlocal calls
+        calls += 1
+        if calls == step:
+            raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("jule.runs.edits.write_labels", fail)
+        for name in ("replace", "fsync", "mkdir"):
+            real = getattr(os, name)
+
+            def instead(*args, real=real, **more):
+                stop_at_the_step()
+                return real(*args, **more)
+
+            patch.setattr(os, name, instead)
         with pytest.raises(KeyboardInterrupt):
             apply(run, edits)
-    np.testing.assert_array_equal(read_results(run).result.labels, before)
-    apply(run, edits)  # the page still fits
-    np.testing.assert_array_equal(labels_of(run, "labels_auto.csv"), before)
+    results = read_results(run)
+    if run.path("labels.csv").read_bytes() == before:
+        assert not results.edited
+        assert results.cluster_names == {}
+        apply(run, edits)  # the page still fits
+    assert read_results(run).cluster_names == {0: "zeros"}
+    assert run.path("labels_auto.csv").read_bytes() == before
 
 
 def test_a_second_apply_keeps_names_and_moves_of_the_first(run):
@@ -191,7 +198,10 @@ def test_what_was_moved_is_certain_at_every_number_of_clusters(run):
 def test_labels_in_another_order_are_not_mistaken_for_those_of_the_run(run):
     head, *rows = run.path("labels.csv").read_text().splitlines()
     run.path("labels.csv").write_text("\n".join([head, *sorted(rows, reverse=True)]))
-    with pytest.raises(ValueError, match=r"rows of labels\.csv are not those of the run"):
+    with pytest.raises(ValueError, match=r"labels\.csv is damaged \(it has changed since"):
+        read_results(run)
+    reseal(run.folder)
+    with pytest.raises(ValueError, match=r"labels\.csv is damaged \(its rows are not those of"):
         read_results(run)
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,8 @@ from jule.images import fingerprint, load_dataset
 from jule.joint import Config
 from jule.joint.state import load_state
 from jule.runs.execute import execute
-from jule.runs.folder import STATES, RunFolder, create_run
+from jule.runs.folder import RunFolder, complete, create_run, unfinished_run
+from jule.runs.names import STATES
 from jule.runs.reading import read_again
 from jule.runs.results import read_network, read_results
 
@@ -25,6 +25,7 @@ QUICK = Config(n_clusters=5, n_periods=3, rounds=1, min_images=600, epochs=1.0)
 FILES = {
     "config.json", "history.json", "snapshots", "labels.csv", "labels_sf.npy", "labels_rc.npy",
     "embedding.npy", "neighbors.npz", "tree.npz", "network.safetensors", "result.json",
+    "manifest.json",
 }  # fmt: skip
 SAME = ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy", "tree.npz")
 
@@ -62,7 +63,7 @@ def test_a_finished_run_has_all_its_files_and_no_others(whole):
     assert run.is_finished
     assert set(os.listdir(run.folder)) == FILES
     rows = run.path("labels.csv").read_text().splitlines()
-    assert rows[0] == "path,cluster,confidence,rank,name,by_hand"
+    assert rows[0] == "path,cluster,confidence,rank,name,by_hand,index"
     assert len(rows) == 201
     scores = json.loads(run.path("result.json").read_text())["scores"]
     assert scores["labels"]["nmi"] > 0.5
@@ -235,6 +236,14 @@ def test_the_samples_of_a_run_are_read_again(digits, tmp_path):
         read_again(new_run(tmp_path / "other", digits[0]))
 
 
+def test_a_finished_run_is_read_and_not_executed_again(digits, whole):
+    run, returned = whole
+    before = run.path("manifest.json").stat().st_mtime_ns
+    again = execute(run, digits[0], progress=stop_at("period 1 of 3, training"))
+    assert again.seconds == returned.seconds
+    assert run.path("manifest.json").stat().st_mtime_ns == before
+
+
 def test_an_unfinished_run_cannot_be_read(digits, tmp_path):
     run = new_run(tmp_path / "run", digits[0])
     for read in (read_results, read_network):
@@ -245,13 +254,69 @@ def test_an_unfinished_run_cannot_be_read(digits, tmp_path):
 @pytest.mark.parametrize("name", sorted(FILES - {"snapshots"}))
 @pytest.mark.parametrize("damage", ["cut", "empty"])
 def test_a_damaged_file_is_an_error_that_names_the_run(whole, tmp_path, name, damage):
-    for file in filter(Path.is_file, whole[0].folder.iterdir()):
-        shutil.copy(file, tmp_path)
+    shutil.copytree(whole[0].folder, tmp_path, dirs_exist_ok=True)
     content = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(content[: len(content) // 2] if damage == "cut" else b"")
     read = read_network if name == "network.safetensors" else read_results
-    with pytest.raises(ValueError, match=str(tmp_path)):
+    with pytest.raises(ValueError, match=f"{tmp_path / name} is damaged"):
         read(RunFolder(tmp_path))
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"snapshots"}))
+def test_one_flipped_bit_is_noticed(whole, tmp_path, name):
+    shutil.copytree(whole[0].folder, tmp_path, dirs_exist_ok=True)
+    content = bytearray((tmp_path / name).read_bytes())
+    content[len(content) * 2 // 3] ^= 4
+    (tmp_path / name).write_bytes(content)
+    read = read_network if name == "network.safetensors" else read_results
+    with pytest.raises(ValueError, match=f"{tmp_path / name} is damaged"):
+        read(RunFolder(tmp_path))
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"snapshots", "manifest.json"}))
+def test_a_half_deleted_run_is_not_whole(whole, tmp_path, name):
+    shutil.copytree(whole[0].folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / name).unlink()
+    read = read_network if name == "network.safetensors" else read_results
+    with pytest.raises((ValueError, OSError), match=f"{tmp_path / name} is missing"):
+        read(RunFolder(tmp_path))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_files_that_are_links_are_not_read(whole, tmp_path):
+    shutil.copytree(whole[0].folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "labels.csv").unlink()
+    (tmp_path / "labels.csv").symlink_to(whole[0].path("labels.csv"))
+    with pytest.raises(ValueError, match=r"labels\.csv is damaged \(a link or a device"):
+        read_results(RunFolder(tmp_path))
+
+
+def test_what_a_kill_left_of_a_finished_run_is_removed(whole, tmp_path):
+    run = RunFolder(tmp_path)
+    shutil.copytree(whole[0].folder, tmp_path, dirs_exist_ok=True)
+    for name in ("state/state-0001.safetensors", ".jule-0123456789abcdef.part"):
+        run.path(name).parent.mkdir(exist_ok=True)
+        run.path(name).write_text("")
+    for name in (".jule-update", ".jule-next"):
+        run.path(name).mkdir()
+    assert complete(run)  # the page is missing
+    assert set(os.listdir(tmp_path)) == FILES
+    run.update({"report.html": b"page", "report.json": b"{}"})
+    assert not complete(run)
+    run.path("report.html").write_bytes(b"pag")
+    assert complete(run)
+
+
+def test_a_run_that_replaces_another_is_resumed_in_its_place(digits, whole, tmp_path):
+    old = create_run(tmp_path / "run", Config(n_clusters=2, min_images=100), fingerprint(np.eye(3)))
+    old.update({"result.json": b"{}", "labels.csv": b"old"})
+    run = create_run(old.folder, QUICK, fingerprint(digits[0]), overwrite=True)
+    with pytest.raises(Stopped):
+        execute(run, digits[0], progress=stop_at("period 2 of 3, training"))
+    assert old.read("labels.csv") == b"old"
+    execute(unfinished_run(old.folder), digits[0], labels=digits[1])
+    assert set(os.listdir(old.folder)) == FILES
+    assert_same_files(old, whole[0])
 
 
 def test_the_history_is_plain_json(whole):

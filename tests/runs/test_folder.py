@@ -6,9 +6,11 @@ import os
 import numpy as np
 import pytest
 
+from jule.files import checked_json, parse_checked_json
 from jule.images import ImageSpec, fingerprint
 from jule.joint import Config
-from jule.runs.folder import RunFolder, check_new_folder, create_run
+from jule.runs.folder import RunFolder, check_new_folder, create_run, unfinished_run
+from jule.runs.update import replace_run
 
 CONFIG = Config(n_clusters=2, seed=7)
 DATA = fingerprint(np.zeros((3, 2)))
@@ -43,24 +45,116 @@ def test_arrays_of_bytes_are_pictures(tmp_path, shape, dtype, expected):
     assert run.image_spec() == expected
 
 
-def test_an_existing_run_is_replaced_only_if_told(tmp_path):
-    run = create_run(tmp_path / "run", CONFIG, DATA)
-    run.path("result.json").write_text("{}")
+def finished(folder, seed=7):
+    """A run that counts as finished, with little in it."""
+    run = create_run(folder, Config(n_clusters=2, seed=seed), DATA)
+    run.update({"result.json": b"{}", "labels.csv": b"old"})
+    return run
+
+
+def test_an_existing_run_is_replaced_only_if_told_and_when_the_new_one_is_finished(tmp_path):
+    run = finished(tmp_path / "run")
     with pytest.raises(FileExistsError, match=r"not empty.*--overwrite"):
         create_run(run.folder, CONFIG, DATA)
-    assert create_run(run.folder, Config(seed=8), DATA, overwrite=True).config().seed == 8
-    assert os.listdir(run.folder) == ["config.json"]
+    new = create_run(run.folder, Config(seed=8), DATA, overwrite=True)
+    assert new.folder == run.folder / ".jule-next"
+    assert new.home == run.folder
+    assert (new.config().seed, run.config().seed) == (8, 7)
+    assert run.is_finished
+    assert run.read("labels.csv") == b"old"
+    assert unfinished_run(run.folder).folder == new.folder
+    new.update({"result.json": b"{}"})
+    replace_run(run.folder)
+    assert run.config().seed == 8
+    assert sorted(os.listdir(run.folder)) == ["config.json", "manifest.json", "result.json"]
+    assert unfinished_run(run.folder) is None
 
 
 def test_replacing_a_run_removes_only_its_own_files(tmp_path):
-    run = create_run(tmp_path / "run", CONFIG, DATA)
-    (run.folder / "photos").mkdir()
-    (run.folder / "photos" / "a.jpg").write_bytes(b"precious")
-    (run.folder / "snapshots").symlink_to(run.folder / "photos")
-    run.path("labels.csv").write_text("old")
-    create_run(run.folder, CONFIG, DATA, overwrite=True)
-    assert (run.folder / "photos" / "a.jpg").read_bytes() == b"precious"
+    run = finished(tmp_path / "run")
+    mine = {"photos/a.jpg", "snapshots/a.jpg", "labels-3.csv", "thesis.tex", "labels_auto.csv"}
+    for name in mine:
+        run.path(name).parent.mkdir(exist_ok=True)
+        run.path(name).write_text("precious")
+    create_run(run.folder, CONFIG, DATA, overwrite=True).update({"result.json": b"{}"})
+    replace_run(run.folder)
     assert not run.path("labels.csv").exists()
+    assert all(run.path(name).read_text() == "precious" for name in mine)
+
+
+def test_an_unfinished_run_is_replaced_by_the_names_of_its_files(tmp_path):
+    run = create_run(tmp_path / "run", CONFIG, DATA)
+    for name in ("state/state-0001.safetensors", "state/mine.txt", "skipped.csv"):
+        run.path(name).parent.mkdir(exist_ok=True)
+        run.path(name).write_text("")
+    create_run(run.folder, CONFIG, DATA, overwrite=True).update({"result.json": b"{}"})
+    replace_run(run.folder)
+    assert os.listdir(run.path("state")) == ["mine.txt"]
+    assert not run.path("skipped.csv").exists()
+
+
+def test_a_second_replacement_forgets_the_first(tmp_path):
+    run = finished(tmp_path / "run")
+    create_run(run.folder, Config(seed=8), DATA, overwrite=True).path("state").mkdir()
+    new = create_run(run.folder, Config(seed=9), DATA, overwrite=True)
+    assert new.config().seed == 9
+    assert os.listdir(new.folder) == ["config.json"]
+
+
+@pytest.mark.parametrize("left", [[], [".jule-0123456789abcdef.part"], [".jule-lock"]])
+def test_a_run_killed_before_it_began_is_begun_again(tmp_path, left):
+    for name in left:
+        (tmp_path / name).write_text("")
+    with pytest.raises(FileNotFoundError, match="no run in it yet: run jule cluster again"):
+        RunFolder(tmp_path).about()
+    check_new_folder(tmp_path)
+    assert create_run(tmp_path, CONFIG, DATA).config() == CONFIG
+
+
+def test_a_run_without_its_config_is_not_finished_and_can_be_replaced(tmp_path):
+    run = finished(tmp_path / "run")
+    run.path("config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"config\.json is missing"):
+        run.manifest()
+    create_run(run.folder, CONFIG, DATA, overwrite=True)
+
+
+def test_changed_settings_are_noticed_before_a_run_is_finished(tmp_path):
+    run = create_run(tmp_path / "run", CONFIG, DATA)
+    path = run.path("config.json")
+    path.write_text(path.read_text().replace('"seed": 7', '"seed": 6'))
+    with pytest.raises(ValueError, match=r"config\.json is damaged \(its checksum is wrong\)"):
+        run.config()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": 3},
+        {"data": None},
+        {"data": {"shape": [3], "dtype": "uint8"}},
+        {"data": {"shape": [3, -1], "dtype": "uint8"}},
+        {"data": {"shape": [3, 2]}},
+        {"config": []},
+        {"folder_classes": "yes"},
+        {"image_spec": {"height": 2}},
+        {"image_spec": {"height": "2", "width": 2, "channels": 1}},
+        {"signature": None},
+    ],
+)
+def test_wrong_entries_of_a_config_are_damage(tmp_path, change):
+    run = create_run(tmp_path / "run", CONFIG, DATA)
+    path = run.path("config.json")
+    path.write_bytes(checked_json(parse_checked_json(path.read_bytes()) | change))
+    with pytest.raises(ValueError, match=r"config\.json is damaged"):
+        run.about()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of POSIX")
+def test_a_run_is_private(tmp_path):
+    run = finished(tmp_path / "run")
+    paths = [run.folder, *run.folder.iterdir()]
+    assert {path.stat().st_mode & 0o077 for path in paths} == {0}
 
 
 @pytest.mark.parametrize("config", [None, "{", "[]", '{"format": "other-1"}', '{"format": 3}'])
@@ -78,14 +172,16 @@ def test_a_run_of_an_earlier_version_is_named_and_can_be_replaced(tmp_path):
     (tmp_path / "labels.csv").write_text("old")
     with pytest.raises(ValueError, match=r"earlier version of jule .*: run jule cluster again"):
         RunFolder(tmp_path).about()
-    create_run(tmp_path, CONFIG, DATA, overwrite=True)
-    assert os.listdir(tmp_path) == ["config.json"]
+    create_run(tmp_path, CONFIG, DATA, overwrite=True).update({"result.json": b"{}"})
+    replace_run(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "manifest.json", "result.json"]
 
 
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
         (None, FileNotFoundError, r"is not a run folder: it has no config\.json"),
+        ('{"format": "jule-run-3"}', ValueError, "its checksum is wrong"),
         ("{", ValueError, "is damaged"),
         ("{}", ValueError, "does not belong to a run: its format is None"),
         ("[]", ValueError, "does not belong to a run"),
@@ -93,6 +189,7 @@ def test_a_run_of_an_earlier_version_is_named_and_can_be_replaced(tmp_path):
     ],
 )
 def test_other_folders_are_refused(tmp_path, config, error, message):
+    (tmp_path / "thesis.tex").write_text("")
     if config is not None:
         (tmp_path / "config.json").write_text(config)
     with pytest.raises(error, match=message):

@@ -5,6 +5,7 @@ Shapes in comments: n samples, c channels, h x w pixels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,10 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jule.backward.networks import Network, build_network, network_name
-from jule.backward.plan import input_size
+from jule.backward.networks import NETWORKS, Network, build_network, network_name
+from jule.backward.plan import input_size, n_weights
+from jule.memory import check_memory
 
 CUSTOM = "custom"  # name of a network that is not in the registry, in a description
+DESCRIBED = frozenset({"size", "channels", "normalize", "network", "options", "class"})
+BYTES_PER_VALUE = 8  # a float32, and once more while it is drawn or copied
+
+# The network computes in float32. Squares of larger values overflow, those of smaller ones vanish.
+LEAST_VALUE, LARGEST_VALUE = 2.0**-60, 2.0**60
 
 
 class Embedder(nn.Module):
@@ -139,7 +146,14 @@ def as_images(samples: NDArray) -> Tensor:
     >>> as_images(np.zeros((2, 5, 4, 3), np.uint8)).shape
     torch.Size([2, 3, 5, 4])
     """
-    x = torch.from_numpy(np.array(samples, np.float32, order="C"))
+    with np.errstate(over="ignore"):
+        values = np.array(samples, np.float32, order="C")
+    if samples.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(
+            "the samples have values that float32, in which the network computes, cannot hold: "
+            "scale them as those that it was fitted on"
+        )
+    x = torch.from_numpy(values)
     if x.ndim == 3:
         return x[:, None]
     # The channels stay last in memory, the order in which convolutions run fastest.
@@ -181,6 +195,7 @@ def build_embedder(
     >>> build_embedder(np.zeros((4, 128, 96), np.uint8), max_side=64).size
     (64, 48)
     """
+    _check_range(samples)
     normalize = normalize and samples.ndim > 2
     mean, std = channel_moments(samples, normalize=normalize)
     size = None
@@ -192,6 +207,17 @@ def build_embedder(
             torch.manual_seed(seed)
             body = build_network(network, (*(size or ()), len(mean)))
     return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, normalize=normalize)
+
+
+def _check_range(samples: NDArray) -> None:
+    if samples.dtype.kind != "f" or not samples.size:
+        return
+    largest = max(abs(float(samples.min())), abs(float(samples.max())))
+    if largest and not LEAST_VALUE <= largest <= LARGEST_VALUE:
+        raise ValueError(
+            f"the largest value of the samples is {largest:.1e}, but the network computes in "
+            "float32: scale the samples so that it is near 1"
+        )
 
 
 def channel_moments(
@@ -223,8 +249,9 @@ def channel_moments(
         count += len(block)
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
-    std[std == 0] = 1.0
-    return (mean + pixel).astype(np.float32), std.astype(np.float32)
+    deviation = std.astype(np.float32)
+    deviation[deviation == 0] = 1.0
+    return (mean + pixel).astype(np.float32), deviation
 
 
 def _pixel_rows(samples: NDArray, normalize: bool) -> NDArray[np.float64]:
@@ -270,19 +297,59 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
     >>> about = describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))
     >>> rebuild(about).size
     (28, 28)
+
+    Raises
+    ------
+    ValueError
+        If the description is damaged, or describes a network that is too large for the memory.
     """
-    size = None if about["size"] is None else (int(about["size"][0]), int(about["size"][1]))
-    channels = int(about["channels"])
+    size, channels, normalize = _check_description(about)
     if body is None and about["network"] == CUSTOM:
         raise ValueError(
-            f"this run was trained with your own network ({about['class']}): "
+            f"this run was trained with your own network ({str(about.get('class'))[:60]}): "
             "pass an instance of it to load the weights"
         )
     if body is None:
+        shape = (*(size or ()), channels)
+        options = about.get("options", {})
+        n_values = n_weights(shape, **options) + math.prod(shape)  # and an image
+        check_memory(BYTES_PER_VALUE * n_values, "the network")
         with torch.random.fork_rng(devices=[]):
-            body = build_network(about["network"], (*(size or ()), channels), **about["options"])
+            body = build_network(about["network"], shape, **options)
     empty = torch.zeros(channels), torch.ones(channels)
-    return Embedder(body, *empty, size, normalize=bool(about["normalize"]))
+    return Embedder(body, *empty, size, normalize=normalize)
+
+
+def _check_description(about: Any) -> tuple[tuple[int, int] | None, int, bool]:
+    """Check a description and return its size, channels and normalisation."""
+    if not isinstance(about, Mapping):
+        raise ValueError("the description of the network is no object")
+    unknown = sorted(str(name)[:60] for name in set(about) - DESCRIBED)
+    if unknown:
+        raise ValueError(f"the description of the network has unknown entries: {unknown[0]}")
+    size: Any = about.get("size")
+    channels: Any = about.get("channels")
+    if size is not None and not (
+        isinstance(size, list | tuple) and len(size) == 2 and all(map(_is_length, size))
+    ):
+        raise ValueError("the size of the images of the network is not (height, width)")
+    if not _is_length(channels):
+        raise ValueError("the network has no valid number of channels")
+    if not isinstance(about.get("normalize"), bool):
+        raise ValueError("the network does not say whether images are normalised")
+    name, options = about.get("network"), about.get("options", {})
+    if name != CUSTOM and (not isinstance(name, str) or name not in NETWORKS):
+        raise ValueError(f"unknown network {str(name)[:60]!r}")
+    allowed = {"outputs"} if size is not None else {"outputs", "hidden"}
+    if not isinstance(options, Mapping) or not set(options) <= allowed:
+        raise ValueError(f"the options of the network are not among {', '.join(sorted(allowed))}")
+    if not all(map(_is_length, options.values())):
+        raise ValueError("the options of the network are not positive whole numbers")
+    return (None if size is None else (size[0], size[1])), channels, about["normalize"]
+
+
+def _is_length(value: Any) -> bool:
+    return type(value) is int and 1 <= value < 2**31
 
 
 def best_device(name: str = "auto") -> torch.device:
@@ -300,11 +367,14 @@ def best_device(name: str = "auto") -> torch.device:
     }
     if name == "auto":
         return torch.device(next(kind for kind, there in available.items() if there))
-    kind = name.partition(":")[0]  # cuda:1 is the second GPU
-    if not available.get(kind, False):
+    kind, _, number = str(name).partition(":")  # cuda:1 is the second GPU
+    there = available.get(kind, False) and (name == kind or number.isdecimal())
+    if there and kind == "cuda" and number:
+        there = int(number) < torch.cuda.device_count()
+    if not there:
         found = ", ".join(kind for kind, there in available.items() if there)
         raise ValueError(f"device {name!r} is not available here: choose one of auto, {found}")
-    return torch.device(name)
+    return torch.device(kind, int(number)) if number else torch.device(kind)
 
 
 def get_weights(embedder: Embedder) -> dict[str, NDArray]:
@@ -328,12 +398,26 @@ def set_weights(embedder: Embedder, weights: Mapping[str, NDArray]) -> None:
     --------
     >>> embedder = Embedder(nn.Flatten(), torch.zeros(1), torch.ones(1))
     >>> set_weights(embedder, get_weights(embedder))
+
+    Raises
+    ------
+    ValueError
+        If names, shapes or kinds of the weights are those of another network, or if weights are not
+        finite.
     """
-    shapes = {name: tuple(x.shape) for name, x in embedder.state_dict().items()}
-    given = {name: x.shape for name, x in weights.items()}
-    wrong = sorted(name for name, _ in shapes.items() ^ given.items())
+    wanted = {
+        name: (tuple(x.shape), x.dtype.is_floating_point)
+        for name, x in embedder.state_dict().items()
+    }
+    given = {name: (x.shape, x.dtype.kind == "f") for name, x in weights.items()}
+    wrong = sorted({name[:60] for name, _ in wanted.items() ^ given.items()})
     if wrong:
         raise ValueError(
             f"these weights belong to a different network; differences: {', '.join(wrong[:5])}"
         )
+    for name, x in weights.items():
+        if x.dtype.kind not in "fiub" or not np.isfinite(x).all():
+            raise ValueError(f"the weights {name} are not finite numbers")
+    if not (weights["std"] > 0).all():
+        raise ValueError("the weights std are not positive")
     embedder.load_state_dict({name: torch.from_numpy(x) for name, x in weights.items()})

@@ -61,6 +61,28 @@ def input_size(
     return max(1, round(height * side / largest)), max(1, round(width * side / largest))
 
 
+def n_weights(shape: tuple[int, ...], outputs: int = OUTPUTS, hidden: int = HIDDEN) -> int:
+    """Count the weights of the network for samples of a shape, (h, w, channels) or (features,).
+
+    Examples
+    --------
+    >>> n_weights((100,)), n_weights((28, 28, 1))
+    (131160, 576260)
+    """
+    if len(shape) == 1:
+        return shape[0] * hidden + 2 * hidden + hidden * outputs + outputs
+    height, width, channels = shape
+    total = 0
+    for pooled in layer_plan(height, width):
+        kernel = min(KERNEL, height), min(KERNEL, width)
+        height, width = height - kernel[0] + 1, width - kernel[1] + 1
+        total += CHANNELS * channels * kernel[0] * kernel[1] + 2 * CHANNELS
+        channels = CHANNELS
+        if pooled:
+            height, width = -(-height // 2), -(-width // 2)
+    return total + CHANNELS * height * width * outputs + outputs
+
+
 def multiply_adds(
     shape: tuple[int, ...], min_side: int | None = None, max_side: int | None = None
 ) -> int:

@@ -11,6 +11,8 @@ from jule.forward.agglomerate import Init
 from jule.forward.linkage import Update
 from jule.forward.neighbors import Method
 from jule.forward.prepare import Preparation
+from jule.forward.restrict import join_copies_first
+from jule.images.copies import find_copies
 
 
 class GraphDegreeLinkage(BaseClusterer):
@@ -50,9 +52,11 @@ class GraphDegreeLinkage(BaseClusterer):
     labels_
         (n,) cluster of every sample, 0 .. n_clusters_ - 1.
     tree_
-        The `MergeTree` of all merges, which can be cut at any number of clusters.
+        The `MergeTree` of all merges, which can be cut at any number of clusters. Exact copies are
+        joined first.
     n_clusters_
-        Number of clusters.
+        Number of clusters. Exact copies share a cluster, so it is at most the number of different
+        samples.
 
     Examples
     --------
@@ -107,6 +111,10 @@ class GraphDegreeLinkage(BaseClusterer):
             method=self.method,
             seed=self.random_state,
         )
+        first_copies = find_copies(samples)
+        if (first_copies != np.arange(len(samples))).any():
+            self.tree_ = join_copies_first(self.tree_, first_copies)
+        k = min(k, self.tree_.n_different)
         size = self.min_cluster_size
         if size is None:
             size = default_min_cluster_size(len(samples), k)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.errors import friendly
+from jule.cli.output import say, warn
 
 
-@friendly
 def apply(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     edits: Annotated[
@@ -23,8 +22,9 @@ def apply(
 
     Example: jule apply photos-run edits.json
     """
-    from jule.cli.reading import counted
+    from jule.cli.reading import agreed_source, counted
     from jule.cli.report import write_report
+    from jule.locks import hold
     from jule.report import Report
     from jule.runs.edits import apply_edits, read_edits
     from jule.runs.folder import RunFolder
@@ -32,10 +32,19 @@ def apply(
 
     folder = RunFolder(run)
     check_finished(folder)
-    results, n_moved = apply_edits(folder, read_edits(edits))
-    typer.echo(
-        f"{counted(results.result.n_clusters, 'cluster')}, "
-        f"{counted(n_moved, 'image')} moved, "
-        f"{counted(len(results.cluster_names), 'cluster')} named: {folder.path('labels.csv')}"
-    )
-    write_report(folder, lambda show: Report.of_run(folder, results=results, progress=show))
+    asked = read_edits(edits)
+    source = agreed_source(folder)
+    with hold(run):
+        results, n_moved = apply_edits(folder, asked)
+        say(
+            f"{counted(results.result.n_clusters, 'cluster')}, "
+            f"{counted(n_moved, 'image')} moved, "
+            f"{counted(len(results.cluster_names), 'cluster')} named: {folder.path('labels.csv')}"
+        )
+        try:
+            write_report(
+                folder,
+                lambda show: Report.of_run(folder, results=results, source=source, progress=show),
+            )
+        except OSError as error:  # the labels are changed: a missing page is no failure of it
+            warn(f"the page was not made: {error}")

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.errors import friendly
+from jule.cli.output import say
 from jule.cli.reading import counted
 
 
-@friendly
 def cache(
     clear: Annotated[bool, typer.Option("--clear", help="Delete all decoded pictures.")] = False,
 ) -> None:
@@ -23,12 +22,12 @@ def cache(
     from jule.images.decoding.cache import cache_folder, clear_caches, list_caches
 
     if clear:
-        typer.echo(f"deleted {_megabytes(clear_caches())} from {cache_folder()}")
+        say(f"deleted {_megabytes(clear_caches())} from {cache_folder()}")
         return
     caches = list_caches()
     size = _megabytes(sum(size for _, size in caches))
     sources = counted(len(caches), "source")
-    typer.echo(f"decoded pictures of {sources} take {size} in {cache_folder()}")
+    say(f"decoded pictures of {sources} take {size} in {cache_folder()}")
 
 
 def _megabytes(size: int) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from jule.cli.errors import friendly
+from jule.cli.output import say, status
 from jule.cli.reading import (
     AspectOption,
     CacheOption,
@@ -17,13 +18,13 @@ from jule.cli.reading import (
     Source,
     Strict,
     absolute,
+    agreed_source,
     check_reading_options,
     open_not_empty,
     print_skipped,
-    reading_bar,
     requested_spec,
-    say,
 )
+from jule.progress import progress_bars, reading_bar
 
 if TYPE_CHECKING:
     from jule.images import Samples
@@ -39,12 +40,24 @@ def _known_device(name: str) -> str:
     return name
 
 
+def check_device(name: str) -> None:
+    """Raise if this machine does not have a device, before any picture is read.
+
+    Examples
+    --------
+    >>> check_device("auto")
+    """
+    if name not in ("auto", "cpu"):
+        with status(LOADING):
+            from jule.backward.embedder import best_device
+        best_device(name)
+
+
 DeviceOption = Annotated[
     str, typer.Option(callback=_known_device, help="Device: auto, cpu, cuda or mps.")
 ]
 
 
-@friendly
 def cluster(
     source: Source,
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to create.")],
@@ -95,7 +108,8 @@ def cluster(
     # Report bad input before loading torch, which takes seconds.
     check_reading_options(size, aspect, colour)
     from jule.joint.config import preset as make_config
-    from jule.runs.folder import check_new_folder, create_run
+    from jule.runs.folder import check_new_folder, check_run_folder, create_run
+    from jule.runs.update import is_empty
 
     given = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
     config = make_config(
@@ -105,10 +119,13 @@ def cluster(
         **{name: value for name, value in given.items() if value is not None},
     )
     opened = open_not_empty(source, folder_classes=folder_classes)
-    if not overwrite:
+    if overwrite and not is_empty(out) and out.is_dir():
+        check_run_folder(out)
+    else:
         check_new_folder(out)
     from jule.images import read_images
 
+    check_device(device)
     spec = requested_spec(opened, size, aspect, colour)
     with reading_bar(source) as show:
         data = read_images(
@@ -116,27 +133,46 @@ def cluster(
         )
     from jule.runs.reading import write_reading
 
-    with Console(stderr=True).status(LOADING):
+    with status(LOADING):
         from jule.joint.loop import check_clusterable
     check_clusterable(data.samples, config)
-    run = create_run(
-        out,
-        config,
-        data.fingerprint,
-        source=absolute(source),
-        spec=data.spec,
-        folder_classes=folder_classes,
-        overwrite=overwrite,
-    )
-    write_reading(run, data)
-    run_and_report(run, data, device)
+    with _held(out):
+        run = create_run(
+            out,
+            config,
+            data.fingerprint,
+            source=absolute(source),
+            spec=data.spec,
+            folder_classes=folder_classes,
+            overwrite=overwrite,
+        )
+        write_reading(run, data)
+        run_and_report(run, data, device)
 
 
-@friendly
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Make a folder if needed and hold its lock; nothing is left of a folder that stays empty."""
+    from jule.files import make_folder
+    from jule.locks import hold
+
+    is_new = not folder.exists()
+    if is_new:
+        make_folder(folder)
+    try:
+        with hold(folder):
+            yield
+    except BaseException:
+        with suppress(OSError):  # it is not empty
+            if is_new:
+                folder.rmdir()
+        raise
+
+
 def resume(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of an interrupted run.")],
     source: Annotated[
-        str | None, typer.Option(help="Where the images are, if they have been moved.")
+        str | None, typer.Option(help="Where the images are, if moved or if the run is not yours.")
     ] = None,
     cache: CacheOption = None,
     device: DeviceOption = "auto",
@@ -145,40 +181,63 @@ def resume(
 
     Example: jule resume photos-run
     """
-    from jule.runs.folder import RunFolder
+    from jule.locks import hold
+    from jule.runs.folder import RunFolder, unfinished_run
 
-    folder = RunFolder(run)
-    folder.about()
-    if folder.is_finished:
-        typer.echo(f"{run} is finished: there is nothing to resume")
+    if unfinished_run(run) is None:
+        RunFolder(run).about()  # raises unless there is a run
+    check_device(device)
+    with hold(run):
+        unfinished = unfinished_run(run)
+        if unfinished is None:
+            _complete(RunFolder(run), source)
+            return
+        from jule.runs.reading import read_again, write_reading
+
+        where = agreed_source(unfinished, source)
+        with reading_bar(run.name) as show:
+            data = read_again(
+                unfinished, where, cache=Path(cache) if cache else None, progress=show
+            )
+        write_reading(unfinished, data)
+        run_and_report(unfinished, data, device)
+
+
+def _complete(run: RunFolder, source: str | None) -> None:
+    """Complete what a finished run lacks because the process that made it was killed."""
+    from jule.runs.folder import complete
+
+    if not complete(run):
+        say(f"{run.folder} is finished: there is nothing to resume")
         return
-    from jule.runs.reading import read_again, write_reading
+    from jule.cli.report import write_report
+    from jule.report import Report
 
-    with reading_bar(run.name) as show:
-        data = read_again(folder, source, cache=Path(cache) if cache else None, progress=show)
-    write_reading(folder, data)
-    run_and_report(folder, data, device)
+    say(f"{run.folder} is finished, except for its page, which is made now")
+    where = agreed_source(run, source)
+    write_report(run, lambda show: Report.of_run(run, source=where, progress=show))
 
 
 def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
     """Execute a run with progress bars, print its clusters, and make its page."""
-    with Console(stderr=True).status(LOADING):
+    with status(LOADING):
         from jule.cli.report import write_report
         from jule.cli.show import print_clusters
-        from jule.progress import progress_bars
         from jule.report import Report
         from jule.runs.execute import execute
+        from jule.runs.folder import RunFolder
 
-    console = Console()
-    print_skipped(console, data, str(run.path("skipped.csv")))
+    home = run.home
+    print_skipped(data, str(home / "skipped.csv"))
     if data.spec is not None:
-        say(console, f"{len(data):,} pictures, resized to {data.spec}")
+        say(f"{len(data):,} pictures, resized to {data.spec}")
     try:
-        with progress_bars(run.folder.name) as show:
+        with progress_bars(home.name) as show:
             results = execute(
                 run,
                 data.samples,
                 names=data.names,
+                indices=data.indices,
                 labels=data.labels,
                 first_copies=data.first_copies,
                 data=data.fingerprint,
@@ -186,12 +245,13 @@ def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
                 progress=show,
             )
     except KeyboardInterrupt:
-        typer.secho(f"jule: stopped; resume with: jule resume {run.folder}", err=True)
+        say(f"jule: stopped; resume with: jule resume {home}", err=True)
         raise typer.Exit(130) from None
-    print_clusters(console, results, data.labels)
-    say(console, f"{len(data):,} images in {results.seconds:.0f} s; results: {run.folder}")
-    say(console, f"To sort the pictures into folders: jule export {run.folder} --to DIR")
+    print_clusters(results, data.labels)
+    say(f"{len(data):,} images in {results.seconds:.0f} s; results: {home}")
+    say(f"To sort the pictures into folders: jule export {home} --to DIR")
+    finished = RunFolder(home)  # a run that replaces another one has moved there
     write_report(
-        run,
-        lambda show: Report.of_run(run, results=results, images=data.samples, progress=show),
+        finished,
+        lambda show: Report.of_run(finished, results=results, images=data.samples, progress=show),
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jule.cli.errors import friendly
+from jule.cli.output import say
+
+if TYPE_CHECKING:
+    from jule.runs.folder import RunFolder
 
 MOST_SIZES = 12
 
 
-@friendly
 def cut(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
@@ -27,17 +29,31 @@ def cut(
     import numpy as np
 
     from jule.cli.reading import counted
-    from jule.runs.folder import FILES, RunFolder
+    from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
-    from jule.runs.tables import write_labels
+    from jule.runs.tables import labels_csv
 
     folder = RunFolder(run)
     columns = read_results(folder).columns(n_clusters)
-    path = out or run / f"labels-{n_clusters}.csv"
-    if path.resolve() in {folder.path(name).resolve() for name in FILES}:
-        raise ValueError(f"{path} is a file of the run itself: choose another name")
-    write_labels(path, columns)
     sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
+    path = out or run / f"labels-{len(sizes)}.csv"
+    _save(folder, path, labels_csv(columns))
     listed = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES])
     more = ", ..." if len(sizes) > MOST_SIZES else ""
-    typer.echo(f"{counted(len(sizes), 'cluster')} with {listed}{more} images: {path}")
+    # A warning has said why.
+    fewer = f" ({n_clusters:,} were asked for)" if len(sizes) < n_clusters else ""
+    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images: {path}")
+
+
+def _save(run: RunFolder, path: Path, content: bytes) -> None:
+    """Write a table to a file of the user's choice; in the run, it becomes a file of the run."""
+    from jule.files import write_atomic
+    from jule.runs.names import FILES, is_own_name
+
+    inside = path.parent.resolve() == run.folder.resolve()
+    if inside and path.name in FILES:
+        raise ValueError(f"{path} is a file of the run itself: choose another name")
+    if inside and is_own_name(path.name):
+        run.update({path.name: content})
+    else:
+        write_atomic(path, content, private=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from jule.cli.cluster import LOADING
-from jule.cli.errors import friendly
+from jule.cli.output import say, say_table, status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +32,6 @@ SETTINGS: dict[str, Any] = {}  # changes of the default configuration
 LEARN = "import sys; from jule.cli.demo import learn; learn(sys.argv[1])"
 
 
-@friendly
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to create.")] = FOLDER,
     show: Annotated[
@@ -55,18 +52,15 @@ def demo(
         check_run_folder(out)  # another demo may replace the last one, but nothing else
     else:
         check_new_folder(out)
-    console = Console()
-    console.print("Clustering 1,797 handwritten digits (8 x 8 pixels) without their labels.")
-    with Console(stderr=True).status(LOADING):
-        import numpy as np
-
+    say("Clustering 1,797 handwritten digits (8 x 8 pixels) without their labels.")
+    with status(LOADING):
         from jule.cli.report import write_report
         from jule.cli.show import print_clusters
         from jule.forward import agglomerate
         from jule.images import load_dataset
         from jule.progress import progress_bars
         from jule.report import Report
-        from jule.runs.folder import RunFolder, remove_run
+        from jule.runs.folder import RunFolder
 
         data = load_dataset("digits")
         # Compiles the kernels once, before several processes would do the same.
@@ -74,16 +68,13 @@ def demo(
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=out.absolute().parent, prefix=".jule-demo-") as folder:
         with progress_bars("digits") as bars:
-            runs = _learn_side_by_side(Path(folder), data, out, bars)
+            runs = _learn_side_by_side(Path(folder), data, bars)
         seconds = time.perf_counter() - start
-        kept, results = _choose(runs, console)
-        if out.exists():
-            remove_run(out)
-        shutil.copytree(kept.folder, out, dirs_exist_ok=True)
-    np.savez_compressed(out / "digits.npz", images=data.images, labels=data.labels)
-    print_clusters(console, results, data.labels)
-    _compare(console, data, results, len(runs), seconds)
-    console.print(f"The network, labels and tree are in {out}", markup=False, highlight=False)
+        kept, results = _choose(runs)
+        _move(kept, out, data)
+    print_clusters(results, data.labels)
+    _compare(data, results, len(runs), seconds)
+    say(f"The network, labels and tree are in {out}")
     run = RunFolder(out)
     page = write_report(
         run, lambda bars: Report.of_run(run, data.images, results=results, progress=bars)
@@ -92,9 +83,7 @@ def demo(
         webbrowser.open(page.resolve().as_uri())
 
 
-def _learn_side_by_side(
-    folder: Path, data: Dataset, out: Path, progress: Progress
-) -> list[RunFolder]:
+def _learn_side_by_side(folder: Path, data: Dataset, progress: Progress) -> list[RunFolder]:
     """Run joint learning with each seed in a process with one thread."""
     from jule.images import fingerprint
     from jule.images.decoding.pipeline import count_cores
@@ -102,13 +91,11 @@ def _learn_side_by_side(
     from jule.progress import OVERALL
     from jule.runs.folder import create_run
 
-    source = str((out / "digits.npz").resolve())
     runs = [
         create_run(
             folder / str(seed),
             preset("default", n_clusters=data.n_clusters, seed=seed, **SETTINGS),
             fingerprint(data.images),
-            source=source,
         )
         for seed in range(min(MOST_RUNS, max(FEWEST_RUNS, count_cores())))
     ]
@@ -165,7 +152,22 @@ def learn(folder: str) -> None:
         sys.exit(130)
 
 
-def _choose(runs: list[RunFolder], console: Console) -> tuple[RunFolder, RunResults]:
+def _move(run: RunFolder, out: Path, data: Dataset) -> None:
+    """Move a finished run to its folder, all at once; a run that is there is replaced."""
+    from jule.files import arrays_bytes, make_folder
+    from jule.locks import hold
+    from jule.runs.manifest import own_files
+    from jule.runs.names import IMAGES
+    from jule.runs.update import update_files
+
+    files = {name: run.read(name) for name in run.manifest()}
+    files[IMAGES] = arrays_bytes(images=data.images)
+    make_folder(out)
+    with hold(out):
+        update_files(out, files, remove=own_files(out))
+
+
+def _choose(runs: list[RunFolder]) -> tuple[RunFolder, RunResults]:
     """Return the run whose clusters have the largest modularity in its graph."""
     from jule.forward.assign import modularity
     from jule.runs.results import read_results
@@ -174,15 +176,12 @@ def _choose(runs: list[RunFolder], console: Console) -> tuple[RunFolder, RunResu
     scores = [modularity(results.result.graph, results.result.labels) for results in found]
     best = max(range(len(runs)), key=scores.__getitem__)
     listed = ", ".join(f"{score:.4f}" for score in scores)
-    console.print(f"Modularity per seed: {listed}; seed {best} is kept.", highlight=False)
+    say(f"Modularity per seed: {listed}; seed {best} is kept.")
     return runs[best], found[best]
 
 
-def _compare(
-    console: Console, data: Dataset, results: RunResults, n_runs: int, seconds: float
-) -> None:
+def _compare(data: Dataset, results: RunResults, n_runs: int, seconds: float) -> None:
     """Print the scores of joint learning beside those of K-means and linkage on raw pixels."""
-    from rich.table import Table
     from sklearn.cluster import KMeans
 
     from jule.evaluation import accuracy, nmi
@@ -197,16 +196,21 @@ def _compare(
         found: NDArray = KMeans(k, n_init=10, random_state=0).fit_predict(vectors)
         return found
 
-    table = Table("method", "NMI", "AC", "seconds")
-    rows: list[tuple[str, NDArray, float]] = [
+    found: list[tuple[str, NDArray, float]] = [
         ("K-means on pixels, best of 10", *_timed(kmeans)),
         ("graph degree linkage on pixels", *_timed(linkage)),
         (f"joint learning, best of {n_runs}", results.result.labels, seconds),
     ]
-    for name, labels, taken in rows:
-        scores = f"{nmi(data.labels, labels):.3f}", f"{accuracy(data.labels, labels):.3f}"
-        table.add_row(name, *scores, f"{taken:.1f}")
-    console.print(table)
+    rows = [
+        (
+            name,
+            f"{nmi(data.labels, labels):.3f}",
+            f"{accuracy(data.labels, labels):.3f}",
+            f"{t:.1f}",
+        )
+        for name, labels, t in found
+    ]
+    say_table(["method", "NMI", "AC", "seconds"], rows)
 
 
 def _timed(work: Callable[[], NDArray]) -> tuple[NDArray, float]:

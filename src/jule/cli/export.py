@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jule.cli.errors import friendly
+from jule.cli.output import fail, say, warn
 
 if TYPE_CHECKING:
     from jule.export.folders import Exported
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 MOST_LINES = 10
 
 
-@friendly
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     to: Annotated[
@@ -32,7 +31,8 @@ def export(
         typer.Option("-k", "--clusters", min=1, help="A different number of clusters."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Where the pictures are, if they have been moved.")
+        str | None,
+        typer.Option(help="Where the pictures are, if moved or if the run is not yours."),
     ] = None,
     onnx: Annotated[Path | None, typer.Option(help="Write the network to this file.")] = None,
     parquet: Annotated[
@@ -69,13 +69,15 @@ def export(
         from jule.export.parquet import write_parquet
 
         write_parquet(parquet, results.columns(n_clusters))
-        typer.echo(f"{len(results.names):,} rows: {parquet}")
+        say(f"{len(results.names):,} rows: {parquet}")
     if onnx is not None:
         _export_onnx(folder, onnx)
     if to is not None:
+        from jule.cli.reading import agreed_source
         from jule.export.pictures import export_pictures
         from jule.progress import progress_bars
 
+        where = agreed_source(folder, source)
         with progress_bars(run.name) as bars:
             exported = export_pictures(
                 folder,
@@ -83,7 +85,7 @@ def export(
                 to,
                 k=n_clusters,
                 how=how,
-                source=source,
+                source=where,
                 progress=lambda done: bars("sorting", done),
             )
         print_exported(exported, to)
@@ -103,7 +105,7 @@ def _export_onnx(run: RunFolder, path: Path) -> None:
     shape = run.sample_shape()
     write_onnx(read_network(run, device="cpu"), path, shape)
     size = " x ".join(str(side) for side in ("n", *input_shape(shape)))
-    typer.echo(f"{path}: input `images` of {size}, output `embedding`")
+    say(f"{path}: input `images` of {size}, output `embedding`")
 
 
 def print_exported(exported: Exported, to: Path) -> None:
@@ -113,12 +115,10 @@ def print_exported(exported: Exported, to: Path) -> None:
     n_sorted = exported.made + exported.already_there
     before = f" ({exported.already_there:,} were there before)" if exported.already_there else ""
     folders = counted(exported.n_folders, "folder")
-    typer.echo(f"{counted(n_sorted, 'picture')} in {folders} in {to}{before}")
+    say(f"{counted(n_sorted, 'picture')} in {folders} in {to}{before}")
     if exported.n_others:
         others = counted(exported.n_others, "other folder")
-        typer.secho(
-            f"jule: {to} also has {others}, perhaps of an earlier export", err=True, fg="yellow"
-        )
+        warn(f"{to} also has {others}, perhaps of an earlier export")
     _list(
         f"{len(exported.conflicts):,} not written, because another file has that name",
         exported.conflicts,
@@ -131,22 +131,8 @@ def print_exported(exported: Exported, to: Path) -> None:
 def _list(title: str, names: Sequence[str]) -> None:
     if not names:
         return
-    typer.secho(f"jule: {title}:", err=True, fg="red")
+    fail(f"{title}:")
     for name in names[:MOST_LINES]:
-        typer.echo(f"  {printable(name)}", err=True)
+        say(f"  {name}", err=True)
     if len(names) > MOST_LINES:
-        typer.echo(f"  ... and {len(names) - MOST_LINES:,} more", err=True)
-
-
-def printable(text: str) -> str:
-    r"""Escape control characters, which a terminal would interpret.
-
-    Examples
-    --------
-    >>> printable("a\nb\x1b[2J.jpg")
-    'a\\nb\\x1b[2J.jpg'
-    """
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+        say(f"  ... and {len(names) - MOST_LINES:,} more", err=True)

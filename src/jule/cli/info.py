@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
-from jule.cli.errors import friendly
+from jule.cli.output import say
 from jule.cli.reading import (
     AspectOption,
     CacheOption,
@@ -22,21 +20,17 @@ from jule.cli.reading import (
     is_unchanged_array,
     open_not_empty,
     print_skipped,
-    reading_bar,
     requested_spec,
-    say,
 )
+from jule.progress import reading_bar
 
 if TYPE_CHECKING:
     from jule.images import ImageSource, ImageSpec
     from jule.images.decoding.survey import Survey
 
 MOST_BAD = 10
-TIMED = 8  # pictures that are decoded to estimate the time for all of them ...
-TIMED_SECONDS = 0.2  # ... or fewer, if they take longer than this
 
 
-@friendly
 def info(
     source: Source,
     n_clusters: Annotated[
@@ -68,52 +62,50 @@ def info(
     """
     check_reading_options(size, aspect, colour)
     opened = open_not_empty(source)
-    console = Console()
-    say(console, f"{source}: {counted(len(opened), 'picture')}")
-    spec = _describe(console, opened, size, aspect, colour)
+    say(f"{source}: {counted(len(opened), 'picture')}")
+    spec = _describe(opened, size, aspect, colour)
     n_images = len(opened)
     reading = 0.0
     if full:
-        n_images = _read_all(console, opened, spec, cache)
+        n_images = _read_all(opened, spec, cache)
     elif spec is not None:
-        reading = n_images * _seconds_per_picture(opened, spec)
-    _print_estimate(console, opened, spec, n_images, reading, n_clusters)
+        from jule.images.decoding.pipeline import time_decoding
+
+        reading = n_images * time_decoding(opened, spec)
+    _print_estimate(opened, spec, n_images, reading, n_clusters)
 
 
-def _describe(
-    console: Console, opened: ImageSource, size: str | None, aspect: str, colour: str
-) -> ImageSpec | None:
+def _describe(opened: ImageSource, size: str | None, aspect: str, colour: str) -> ImageSpec | None:
     """Survey the source, print the findings, and return the ImageSpec for its pictures."""
     from jule.images.decoding.survey import survey
 
     array = opened.array()
     if array is not None and is_unchanged_array(opened, size, colour):
         shape = " x ".join(map(str, array.shape[1:]))
-        say(console, f"an array of {array.dtype}, {shape} per sample")
+        say(f"an array of {array.dtype}, {shape} per sample")
         return None
     surveyed = survey(opened)
     if surveyed.sizes:
-        _print_sizes(console, surveyed)
-    _print_bad(console, opened, surveyed)
+        _print_sizes(surveyed)
+    _print_bad(opened, surveyed)
     if not surveyed.sizes:
         raise ValueError(f"none of the pictures in {opened.where} can be read")
     spec = requested_spec(opened, size, aspect, colour, surveyed)
-    say(console, f"all will be decoded to {spec}")
+    say(f"all will be decoded to {spec}")
     return spec
 
 
-def _print_sizes(console: Console, surveyed: Survey) -> None:
+def _print_sizes(surveyed: Survey) -> None:
     formats = ", ".join(f"{count} {name}" for name, count in surveyed.formats.most_common())
     colour = "with colour" if surveyed.has_colour else "grey"
-    say(console, f"{counted(len(surveyed.sizes), 'picture')} examined: {formats}; {colour}")
+    say(f"{counted(len(surveyed.sizes), 'picture')} examined: {formats}; {colour}")
     widths, heights = zip(*surveyed.sizes, strict=True)
     median = f"{statistics.median(widths):.0f} x {statistics.median(heights):.0f}"
     if len(set(surveyed.sizes)) == 1:
-        say(console, f"all are {median} pixels")
+        say(f"all are {median} pixels")
     else:
         small, large = min(surveyed.sizes, key=_area), max(surveyed.sizes, key=_area)
         say(
-            console,
             f"sizes from {small[0]} x {small[1]} to {large[0]} x {large[1]} pixels, "
             f"median {median}",
         )
@@ -123,49 +115,31 @@ def _area(size: tuple[int, int]) -> int:
     return size[0] * size[1]
 
 
-def _print_bad(console: Console, opened: ImageSource, surveyed: Survey) -> None:
+def _print_bad(opened: ImageSource, surveyed: Survey) -> None:
     bad = [(one.name, one.reason) for one in opened.skipped if one.is_picture]
     others = len(opened.skipped) - len(bad)
     bad += surveyed.bad
     if bad:
-        say(console, "of the files examined, these will be skipped:")
+        say("of the files examined, these will be skipped:")
         for name, reason in bad[:MOST_BAD]:
-            say(console, f"  {name}: {reason}")
+            say(f"  {name}: {reason}")
         if len(bad) > MOST_BAD:
-            say(console, f"  and {len(bad) - MOST_BAD:,} more")
+            say(f"  and {len(bad) - MOST_BAD:,} more")
     if others:
-        say(console, f"{counted(others, 'file')} of other kinds will be ignored")
+        say(f"{counted(others, 'file')} of other kinds will be ignored")
 
 
-def _read_all(
-    console: Console, opened: ImageSource, spec: ImageSpec | None, cache: str | None
-) -> int:
+def _read_all(opened: ImageSource, spec: ImageSpec | None, cache: str | None) -> int:
     """Read all pictures, print which were skipped, and return how many could be read."""
     from jule.images import read_images
 
     with reading_bar(opened.where) as show:
         data = read_images(opened, spec, cache=Path(cache) if cache else None, progress=show)
-    print_skipped(console, data)
+    print_skipped(data)
     return len(data)
 
 
-def _seconds_per_picture(opened: ImageSource, spec: ImageSpec) -> float:
-    """Time the decoding of a few pictures; return the seconds per picture on all cores."""
-    from jule.images.decoding.batch import decode_chunk
-    from jule.images.decoding.pipeline import count_cores
-
-    step = max(1, len(opened) // TIMED)
-    start, timed, taken = time.perf_counter(), 0, 0.0
-    for index in range(0, len(opened), step)[:TIMED]:
-        decode_chunk({index: opened.picture_or_reason(index)}, spec)
-        timed, taken = timed + 1, time.perf_counter() - start
-        if taken > TIMED_SECONDS:
-            break
-    return taken / timed / count_cores()
-
-
 def _print_estimate(
-    console: Console,
     opened: ImageSource,
     spec: ImageSpec | None,
     n_images: int,
@@ -182,7 +156,7 @@ def _print_estimate(
         f"clustering will take about {_duration(cost.seconds)} on this machine and "
         f"{cost.memory / 1e9:.1f} GB of memory"
     )
-    say(console, estimate + (f"; reading the pictures {_duration(reading)}" if reading else ""))
+    say(estimate + (f"; reading the pictures {_duration(reading)}" if reading else ""))
 
 
 def _duration(seconds: float) -> str:

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from jule.cli.errors import friendly
+from jule.cli.output import say, status
 
 
-@friendly
 def plot(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     kind: Annotated[str, typer.Option(help="pca3d, map, gallery or history.")] = "map",
@@ -20,17 +18,23 @@ def plot(
         typer.Option("--out", "-o", help=".png, .pdf or .svg file. Default: in the run folder."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="Where the images are, if they have been moved.")
+        str | None, typer.Option(help="Where the images are, if moved or if the run is not yours.")
     ] = None,
 ) -> None:
     r"""Draw a figure of a run. Needs matplotlib: pip install "jule\[plot]".
 
     Example: jule plot photos-run --kind pca3d --out stages.png
     """
-    path = out or run / f"{kind}.png"
-    with Console(stderr=True).status("drawing"):
-        from jule.report.plots import plot_run
-        from jule.runs.folder import RunFolder
+    from jule.cli.reading import agreed_source
+    from jule.runs.folder import RunFolder
+    from jule.runs.results import check_finished
 
-        plot_run(RunFolder(run), kind, path, source=source)
-    typer.echo(f"{kind}: {path}")
+    folder = RunFolder(run)
+    check_finished(folder)
+    path = out or run / f"{kind}.png"
+    where = agreed_source(folder, source)
+    with status("drawing"):
+        from jule.report.plots import plot_run
+
+        plot_run(folder, kind, path, source=where)
+    say(f"{kind}: {path}")

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from jule.cli.cluster import LOADING, DeviceOption
-from jule.cli.errors import friendly
+from jule.cli.cluster import LOADING, DeviceOption, check_device
+from jule.cli.output import say, status, write_csv
 from jule.cli.reading import (
     CacheOption,
     Source,
@@ -17,11 +16,10 @@ from jule.cli.reading import (
     counted,
     open_not_empty,
     print_skipped,
-    reading_bar,
 )
+from jule.progress import progress_bars, reading_bar
 
 
-@friendly
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     source: Source,
@@ -36,7 +34,7 @@ def predict(
     cache: CacheOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """Predict the clusters of new pictures: path, cluster, confidence, rank, name.
+    """Predict the clusters of new pictures: path, cluster, confidence, rank, name, index.
 
     Examples:
 
@@ -49,10 +47,11 @@ def predict(
 
     check_finished(RunFolder(run))
     opened = open_not_empty(source)
-    with Console(stderr=True).status(LOADING):
+    check_device(device)
+    with status(LOADING):
         from jule.run import Run
-    from jule.progress import progress_bars
-    from jule.runs.tables import csv_text, write_labels
+    from jule.files import write_atomic
+    from jule.runs.tables import csv_text, labels_csv
 
     trained = Run(run, device=device)
     with reading_bar(source) as show:
@@ -61,11 +60,11 @@ def predict(
         )
     with progress_bars(run.name) as bars:
         found = trained.predict_read(data, bars)
-    print_skipped(Console(stderr=True), data)
+    print_skipped(data, err=True)
     if out is not None:
-        write_labels(out, found.columns())
+        write_atomic(out, labels_csv(found.columns()), private=False)
         n_used = len(set(found.labels.tolist()))
-        typer.echo(f"{counted(len(data), 'image')} in {counted(n_used, 'cluster')}: {out}")
+        say(f"{counted(len(data), 'image')} in {counted(n_used, 'cluster')}: {out}")
     if to is not None:
         from jule.cli.export import print_exported
         from jule.export.pictures import export_new_pictures
@@ -77,5 +76,4 @@ def predict(
             )
         print_exported(exported, to)
     if out is None and to is None:
-        # In colour mode echo leaves escape codes in file names as they are.
-        typer.echo(csv_text(found.columns()).replace("\r", ""), nl=False, color=True)
+        write_csv(csv_text(found.columns()))

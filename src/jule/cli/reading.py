@@ -1,20 +1,20 @@
-"""Read pictures for a command: options, a progress bar, and a list of skipped files."""
+"""Read pictures for a command: options, checks, and a list of skipped files."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from jule.cli.errors import is_run_folder
+from jule.cli.output import ask, say
 
 if TYPE_CHECKING:
     from jule.images import ImageSource, ImageSpec, Samples
     from jule.images.decoding.survey import Survey
+    from jule.runs.folder import RunFolder
 
 MOST_REASONS = 5
 
@@ -68,13 +68,43 @@ def check_reading_options(size: str | None, aspect: str, colour: str) -> None:
 
 
 def open_not_empty(source: str, *, folder_classes: bool = False) -> ImageSource:
-    """Open a source; raise if it does not exist or has no pictures."""
+    """Open a source; raise if it does not exist, is a run folder, or has no pictures."""
     from jule.images import open_source
     from jule.images.read import check_not_empty
 
+    if source.strip() == "hf:":
+        raise ValueError("hf: needs the name of a data set, such as hf:mnist")
+    if is_run_folder(source):
+        raise ValueError(
+            f"{source} is a run folder, whose pictures are only figures: give the folder of the "
+            "pictures themselves"
+        )
     opened = open_source(source, labels_from_folders=folder_classes)
     check_not_empty(opened)
     return opened
+
+
+def agreed_source(run: RunFolder, source: str | None = None) -> str | None:
+    """Return where to read the pictures of a run again; None means where the run says.
+
+    A run folder from somebody else may name any path or address, so the user is asked. Without a
+    yes, reading the pictures will raise.
+    """
+    from jule.runs.reading import UntrustedSourceError, trusted_source
+
+    if source is not None:
+        return source
+    try:
+        trusted_source(run)
+    except UntrustedSourceError as error:
+        question = (
+            f"{run.home} was not made by you on this machine; it says that its pictures are in "
+            f"{error.source}. Read them?"
+        )
+        return error.source if ask(question) else None
+    except ValueError:  # it does not say where they are
+        return None
+    return None
 
 
 def requested_spec(
@@ -135,60 +165,30 @@ def absolute(source: str) -> str:
     return source if source.startswith("hf:") else os.path.abspath(os.path.expanduser(source))
 
 
-@contextmanager
-def reading_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress and speed of reading on standard error, if it is a terminal.
-
-    Examples
-    --------
-    >>> with reading_bar("photos") as show:
-    ...     show(10, 100)
-    """
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bars:
-        task = bars.add_task(f"{title}: reading", total=None, speed="")
-
-        def show(done: int, total: int) -> None:
-            speed = bars.tasks[0].speed
-            rate = f"{speed:,.0f} images/s" if speed else ""
-            bars.update(task, completed=done, total=total, speed=rate)
-
-        yield show
-
-
-def print_skipped(console: Console, data: Samples, listed_in: str = "") -> None:
+def print_skipped(data: Samples, listed_in: str = "", *, err: bool = False) -> None:
     """Print how many files were skipped and why, and how many exact duplicates there are.
 
     Examples
     --------
     >>> import numpy as np
     >>> from jule.images import read_images
-    >>> print_skipped(Console(), read_images(np.zeros((3, 8, 8), np.uint8)))
+    >>> print_skipped(read_images(np.zeros((3, 8, 8), np.uint8)))
     2 exact duplicates; copies share one label
     """
     bad = Counter(one.reason for one in data.skipped if one.is_picture)
     others = sum(not one.is_picture for one in data.skipped)
     if bad:
         where = f", listed in {listed_in}" if listed_in else ""
-        say(console, f"{counted(bad.total(), 'picture')} skipped{where}:")
+        say(f"{counted(bad.total(), 'picture')} skipped{where}:", err=err)
         for reason, count in bad.most_common(MOST_REASONS):
-            say(console, f"  {count:,} x {reason}")
+            say(f"  {count:,} x {reason}", err=err)
         if len(bad) > MOST_REASONS:
-            say(console, f"  and {len(bad) - MOST_REASONS} other reasons")
+            say(f"  and {len(bad) - MOST_REASONS} other reasons", err=err)
     if others:
-        say(console, f"{counted(others, 'file')} of other kinds ignored")
+        say(f"{counted(others, 'file')} of other kinds ignored", err=err)
     copies = int((data.first_copies != range(len(data))).sum())
     if copies:
-        say(console, f"{counted(copies, 'exact duplicate')}; copies share one label")
+        say(f"{counted(copies, 'exact duplicate')}; copies share one label", err=err)
 
 
 def counted(count: int, noun: str) -> str:
@@ -200,14 +200,3 @@ def counted(count: int, noun: str) -> str:
     ('1 file', '1,200 files')
     """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def say(console: Console, text: str) -> None:
-    """Print a line without markup, as file names may contain brackets.
-
-    Examples
-    --------
-    >>> say(Console(), "[red].jpg")
-    [red].jpg
-    """
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

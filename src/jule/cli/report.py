@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jule.cli.errors import friendly
+from jule.cli.output import say_link, warn
 
 if TYPE_CHECKING:
     from jule.progress import Progress
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from jule.runs.folder import RunFolder
 
 
-@friendly
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     source: Annotated[
-        str | None, typer.Option(help="Where the images are, if they have been moved.")
+        str | None, typer.Option(help="Where the images are, if moved or if the run is not yours.")
     ] = None,
     umap: Annotated[
         bool, typer.Option(help="Add a UMAP map if umap-learn is installed, which takes longer.")
@@ -33,30 +32,31 @@ def report(
     """
     import webbrowser
 
+    from jule.cli.reading import agreed_source
+    from jule.locks import hold
     from jule.report import Report
     from jule.runs.folder import RunFolder
+    from jule.runs.results import check_finished
 
     folder = RunFolder(run)
-    path = write_report(
-        folder, lambda bars: Report.of_run(folder, source=source, umap=umap, progress=bars)
-    )
+    check_finished(folder)
+    where = agreed_source(folder, source)
+    with hold(run):
+        path = write_report(
+            folder, lambda bars: Report.of_run(folder, source=where, umap=umap, progress=bars)
+        )
     if show:
         webbrowser.open(path.resolve().as_uri())
 
 
 def write_report(run: RunFolder, make: Callable[[Progress], Report]) -> Path:
     """Make a report with progress bars, write it into a run, and print a link to it."""
-    from rich.console import Console
-    from rich.text import Text
-
     from jule.progress import progress_bars
 
     with progress_bars(run.folder.name) as show:
         made = make(show)
         path = made.write(run)
     if made.sheets is None:
-        typer.secho(f"jule: no pictures: {made.summary['no_pictures']}", err=True, fg="yellow")
-    link = path.resolve().as_uri()
-    # Terminals with hyperlinks open it on a click; others show the address.
-    Console().print(Text("page: ").append(link, style=f"link {link}"), soft_wrap=True)
+        warn(f"no pictures: {made.summary['no_pictures']}")
+    say_link("page", path.resolve().as_uri())
     return path

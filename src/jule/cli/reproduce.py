@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jule.cli.errors import friendly
+from jule.cli.output import say, say_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from jule.paper.experiment import Experiment, Request
 
 RESULTS = Path("results")
 
 
-@friendly
 def reproduce(
     name: Annotated[
         str | None,
@@ -66,17 +63,14 @@ def reproduce(
 
       jule reproduce joint --datasets usps --preset paper --seeds 1
     """
-    from rich.console import Console
-
     from jule.paper.driver import run_experiment
     from jule.paper.experiment import Request
     from jule.paper.registry import EXPERIMENTS, find_experiment
 
-    console = Console()
     names = None if datasets is None else tuple(filter(None, map(str.strip, datasets.split(","))))
     request = Request(names or None, seeds, preset)
     if list_ or name is None:
-        _list_experiments(console, results)
+        _list_experiments(results)
         return
     if name in ("all", "tables"):
         _check_no_options(name, request)
@@ -91,7 +85,7 @@ def reproduce(
                 each,
                 results=results,
                 runs=runs,
-                say=lambda line: console.print(line, highlight=False, markup=False, soft_wrap=True),
+                say=say,
             )
     _render(experiments, results, into_pages=results == RESULTS)
 
@@ -103,18 +97,16 @@ def _check_no_options(name: str, request: Request) -> None:
         )
 
 
-def _list_experiments(console: Console, results: Path) -> None:
-    from rich.table import Table
-
+def _list_experiments(results: Path) -> None:
     from jule.paper.driver import count_records
     from jule.paper.registry import EXPERIMENTS
 
-    table = Table("name", "what it reproduces", "data sets", "measured")
+    rows = []
     for experiment in EXPERIMENTS.values():
         done, published = count_records(experiment, results)
         sets = ", ".join(experiment.datasets)
-        table.add_row(experiment.name, experiment.title, sets, f"{done} of {published}")
-    console.print(table)
+        rows.append((experiment.name, experiment.title, sets, f"{done} of {published}"))
+    say_table(["name", "what it reproduces", "data sets", "measured"], rows)
 
 
 def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -> None:
@@ -127,10 +119,11 @@ def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -
     if into_pages and has_tables(here, MARKER):
         changed = fill_pages(here, MARKER, experiment_tables(), results)
         for page in changed:
-            typer.echo(f"wrote {page}")
+            say(f"wrote {page}")
         if not changed:
-            typer.echo("all tables are up to date")
+            say("all tables are up to date")
         return
     for experiment in experiments:
         for name, table in experiment.render(results).items():
-            typer.echo(f"\n{name}\n\n{table}")
+            for line in ("", name, "", *table.split("\n")):
+                say(line)

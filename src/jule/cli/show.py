@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
+from jule.cli.output import say, say_table
 from jule.runs.results import RunResults
 
 MOST_ROWS = 30
 MOST_CLASSES = 4
 
 
-def print_clusters(console: Console, results: RunResults, labels: NDArray | None = None) -> None:
+def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
     """Print the size and confidence of each cluster, and its true classes if they are known."""
     result = results.result
     if result.choice is not None:
         others = ", ".join(str(k) for k, _ in result.choice.candidates[1:4])
         next_best = f"; next best: {others} (see jule cut)" if others else ""
-        console.print(
-            f"suggested number of clusters: {result.n_clusters}{next_best}", highlight=False
-        )
-    table = Table("cluster", "images", "confidence")
+        say(f"suggested number of clusters: {result.n_clusters}{next_best}")
+    columns = ["cluster", "images", "confidence"]
     if labels is not None:
-        table.add_column("true classes")
+        columns.append("true classes")
     sizes = np.bincount(result.labels)
+    rows = []
     for cluster in range(min(len(sizes), MOST_ROWS)):
         inside = result.labels == cluster
         row = [str(cluster), f"{sizes[cluster]:,}", f"{result.confidence[inside].mean():.2f}"]
         if labels is not None:
             row.append(list_classes(labels[inside]))
-        table.add_row(*row)
-    console.print(table)
+        rows.append(row)
+    say_table(columns, rows)
     if len(sizes) > MOST_ROWS:
-        console.print(f"... and {len(sizes) - MOST_ROWS} more")
+        say(f"... and {len(sizes) - MOST_ROWS} more")
     if results.scores is not None:
         parts = [
             f"{which.upper()}: NMI {results.scores[which]['nmi']:.3f} "
@@ -42,7 +40,7 @@ def print_clusters(console: Console, results: RunResults, labels: NDArray | None
             for which in ("sf", "rc")
         ]
         chosen = f"; {result.chosen.upper()} was chosen without labels"
-        console.print(", ".join(parts) + chosen, highlight=False)
+        say(", ".join(parts) + chosen)
 
 
 def list_classes(labels: NDArray) -> str:

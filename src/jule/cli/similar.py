@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from jule.cli.cluster import LOADING, DeviceOption
-from jule.cli.errors import friendly
+from jule.cli.output import say_table, status
 
 
-@friendly
 def similar(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     picture: Annotated[
@@ -31,17 +29,20 @@ def similar(
     check_finished(RunFolder(run))
     if not picture.exists():
         raise FileNotFoundError(f"{picture} does not exist")
-    with Console(stderr=True).status(LOADING):
-        from rich.table import Table
-        from rich.text import Text
-
+    with status(LOADING):
         from jule.run import Run
 
         trained = Run(run, device=device)
         found = trained.similar(picture, count)
     names = trained.cluster_names
-    table = Table("similarity", "cluster", "path")
-    for one in found:
-        cluster = f"{one.cluster} {names.get(one.cluster, '')}".strip()
-        table.add_row(f"{one.similarity:.3f}", Text(cluster), Text(one.path))
-    Console().print(table)
+    say_table(
+        ["similarity", "cluster", "path"],
+        [
+            (
+                f"{one.similarity:.3f}",
+                f"{one.cluster} {names.get(one.cluster, '')}".strip(),
+                one.path,
+            )
+            for one in found
+        ],
+    )

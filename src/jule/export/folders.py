@@ -22,6 +22,7 @@ from jule.export.names import Names, folded, safe_text
 How = Literal["link", "copy"]
 Outcome = Literal["made", "there", "conflict"]
 
+COPY_INSTEAD = "copy them instead (how='copy', --how copy)"
 CHUNK = 2**20
 PART = ".jule-export.part"  # the copy being written; no picture's name begins with a dot
 NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
@@ -50,6 +51,8 @@ class Picture:
         Function that returns the bytes of a picture without a file.
     suffix
         Suffix for a name that has none.
+    missing
+        Why the picture cannot be exported; empty if it can.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Picture:
     place: Path | None = None
     content: Callable[[], bytes] | None = field(default=None, repr=False)
     suffix: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -171,19 +175,23 @@ def _check_possible(pictures: Iterable[Picture], how: str) -> None:
     if how not in ("link", "copy"):
         raise ValueError(f"pictures are sorted as 'link' or 'copy', not {how!r}")
     for picture in pictures:
+        if picture.missing:
+            continue
         if picture.place is None and picture.content is None:
             raise ValueError(f"{picture.name!r} has neither a file nor content")
         if picture.place is None and how == "link":
             raise ValueError(
                 f"{picture.name!r} is not a file of its own, so no link can point to it: "
-                "use --how copy"
+                f"{COPY_INSTEAD}"
             )
 
 
 def _check_not_mixed(pictures: Iterable[Picture], to: Path, source_folder: Path | None) -> None:
     """Raise if reading the originals again would also find the sorted pictures."""
-    homes = {picture.place.parent for picture in pictures if picture.place is not None}
-    homes = {home.resolve() for home in homes}
+    homes = set()
+    for parent in {picture.place.parent for picture in pictures if picture.place is not None}:
+        with suppress(OSError, ValueError):  # a path that no file can have is no original
+            homes.add(parent.resolve())
     for home in sorted(homes):
         if home.is_relative_to(to):
             raise ValueError(f"{to} contains originals (in {home}): sort into another folder")
@@ -231,9 +239,9 @@ class _Folder:
             return None
         return stat.S_IFMT(found.st_mode)
 
-    def open(self, name: str, flags: int) -> int:
+    def open(self, name: str, flags: int, mode: int = 0o666) -> int:
         flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        return os.open(self.at(name), flags, 0o666, dir_fd=self.fd)
+        return os.open(self.at(name), flags, mode, dir_fd=self.fd)
 
 
 @contextmanager
@@ -293,6 +301,8 @@ def _opened(root: _Folder, name: str) -> Iterator[_Folder]:
 
 
 def _put(root: _Folder, folder: _Folder, name: str, picture: Picture, how: How) -> Outcome:
+    if picture.missing:
+        raise _UnreadableError(picture.missing)
     if picture.place is not None and not os.path.isfile(picture.place):
         raise _UnreadableError("the file is gone or cannot be reached")
     if how == "link":
@@ -311,7 +321,7 @@ def _link(folder: _Folder, name: str, picture: Picture) -> Outcome:
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in NO_LINKS:
             raise
-        raise OSError(f"links cannot be made in {folder.path} ({error}): use --how copy") from error
+        raise OSError(f"links cannot be made in {folder.path} ({error}): {COPY_INSTEAD}") from error
     return "made"
 
 
@@ -331,13 +341,16 @@ def _copy(root: _Folder, folder: _Folder, name: str, picture: Picture) -> Outcom
 
 
 def _write_part(root: _Folder, picture: Picture) -> None:
-    fd = root.open(PART, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    # The original may be private; the copy gets its permissions when it is complete.
+    mode = 0o666 if picture.place is None else 0o600
+    fd = root.open(PART, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with open(fd, "wb") as file:
         for chunk in _chunks(picture):
             file.write(chunk)
         file.flush()
         if picture.place is not None:
             _take_over(picture.place, fd, root)
+        os.fsync(fd)  # before it has a name: a copy with a name is complete
 
 
 def _take_over(place: Path, fd: int, root: _Folder) -> None:
@@ -370,8 +383,13 @@ def _name_part(root: _Folder, folder: _Folder, name: str) -> bool:
 
 
 def _remove_part(root: _Folder) -> None:
-    with suppress(FileNotFoundError):
+    try:
         os.unlink(root.at(PART), dir_fd=root.fd)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # such as a folder of this name
+        where = root.path / PART
+        raise OSError(f"{where} is in the way and cannot be removed: {error.strerror}") from error
 
 
 def _chunks(picture: Picture) -> Iterator[bytes]:

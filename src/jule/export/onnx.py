@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 INPUT, OUTPUT = "images", "embedding"
 NEEDED = ("onnx", "onnxscript")
+MOST_BYTES = 2_000_000_000  # of weights; a larger model would need files beside it
 LOUD = ("torch", "onnxscript", "onnx_ir")  # loggers
 
 
@@ -52,7 +53,7 @@ def write_onnx(embedder: Embedder, path: Path, image_shape: tuple[int, ...]) -> 
     ImportError
         If onnx or onnxscript are not installed.
     ValueError
-        If the user's own network has a layer that ONNX cannot express.
+        If the user's own network is too large, or has a layer that ONNX cannot express.
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -63,10 +64,16 @@ def write_onnx(embedder: Embedder, path: Path, image_shape: tuple[int, ...]) -> 
             f"the network takes {len(embedder.mean)} channels or features, but samples of shape "
             f"{image_shape} have {shape[0]}"
         )
+    weights = sum(value.numel() * value.element_size() for value in embedder.state_dict().values())
+    if weights > MOST_BYTES:
+        raise ValueError(
+            f"the network has {weights / 1e9:.1f} GB of weights, but an ONNX file holds at most "
+            f"{MOST_BYTES / 1e9:.1f} GB"
+        )
     model = _model(_Exported(embedder, shape), shape)
     _remove_notes(model)
     _describe(model, shape)
-    write_atomic(path, model.SerializeToString(deterministic=True))
+    write_atomic(path, model.SerializeToString(deterministic=True), private=False)
 
 
 def resizing_matrix(old: int, new: int, smaller: bool) -> Tensor:

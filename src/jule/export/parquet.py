@@ -26,17 +26,14 @@ def write_parquet(path: Path, columns: Mapping[str, Sequence[Any] | NDArray]) ->
     table = pyarrow.table({name: _plain(values) for name, values in columns.items()})
     content = io.BytesIO()
     parquet.write_table(table, content)
-    write_atomic(path, content.getvalue())
+    write_atomic(path, content.getvalue(), private=False)
 
 
 def _plain(values: Sequence[Any] | NDArray) -> Any:
-    """Return strings as valid UTF-8, with undecodable bytes of file names escaped."""
+    """Return strings as valid UTF-8, with lone surrogates (bytes of odd names) escaped."""
     import pyarrow
 
     if isinstance(values, np.ndarray) or not all(isinstance(value, str) for value in values):
         return values
-    spelled = [
-        text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        for text in values
-    ]
+    spelled = [text.encode("utf-8", "backslashreplace").decode() for text in values]
     return pyarrow.array(spelled, pyarrow.string())  # typed even if empty

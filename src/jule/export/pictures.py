@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from jule.export.folders import Exported, Picture, sort_into_folders
 from jule.export.names import safe_text
-from jule.images import ImageSource, Samples, fingerprint, open_source
+from jule.images import ImageSource, Samples, read_images
 from jule.images.decoding.decode import open_picture
 from jule.joint.result import recut, recut_names
 from jule.runs.folder import RunFolder
 from jule.runs.predict import Prediction
+from jule.runs.reading import open_run_source
 from jule.runs.results import RunResults
 
-GONE = "no longer there"
+GONE = "it is no longer there"
+UNCLEAR = "it cannot be told apart from others of its name, because the source has changed"
 
 
 def export_pictures(
@@ -46,23 +49,72 @@ def export_pictures(
     progress
         Called with the fraction that is done.
     """
-    where = source or run.about()["source"]
-    if not where:
+    opened = open_run_source(run, source)
+    places: list[int | str] = list(range(len(results.names)))  # an array is read as a whole
+    if opened.array() is None:
+        places = find_again(opened, results.names, results.indices.tolist())
+    elif not _is_same_array(run, opened):
         raise ValueError(
-            f"{run.folder} does not say where its pictures are: pass their source (--source)"
+            f"{opened.where} has changed since {run.home} was made: pass the original "
+            "(source=..., --source)"
         )
-    opened = open_source(where)
-    array = opened.array()
-    if array is not None and fingerprint(array) != run.about()["data"]:
-        raise ValueError(
-            f"{where} has changed since {run.folder} was made: pass the original (--source)"
-        )
-    index = {name: number for number, name in reversed(list(enumerate(opened.names)))}
-    numbers = [index.get(name, -1) for name in results.names]
-    k = k or results.result.n_clusters
+    k = results.result.n_clusters if k is None else k
     labels = recut(results.result, k, results.config)
     names = recut_names(results.result, results.cluster_names, k, results.config)
-    return _export(opened, numbers, results.names, labels.tolist(), k, names, to, how, progress)
+    return _export(opened, places, results.names, labels.tolist(), k, names, to, how, progress)
+
+
+def _is_same_array(run: RunFolder, source: ImageSource) -> bool:
+    about = run.about()
+    spec = None if about["image_spec"] is None else run.image_spec()  # of images that were resized
+    return bool(read_images(source, spec).fingerprint == about["data"])
+
+
+def find_again(
+    source: ImageSource, names: Sequence[str], indices: Sequence[int]
+) -> list[int | str]:
+    """Find the pictures of a run in its source, which may have changed since.
+
+    Parameters
+    ----------
+    source
+        The source as it is now.
+    names, indices
+        The name of each picture of the run, and its position in the source then.
+
+    Returns
+    -------
+    places
+        The position of each picture now, or, as a string, why it is missing.
+
+    Examples
+    --------
+    >>> from jule.images import ArraySource
+    >>> source = ArraySource([[[1]], [[2]], [[3]]], names=["a", "a", "b"])
+    >>> find_again(source, ["a", "a", "b"], [0, 1, 2])
+    [0, 1, 2]
+    >>> find_again(source, ["b", "c"], [0, 1])
+    [2, 'it is no longer there']
+    """
+    n = len(source)
+    if all(i < n and source.names[i] == name for i, name in zip(indices, names, strict=True)):
+        return list(indices)
+    # Positions have moved, so that only names remain; one that repeats means no picture for sure.
+    found: dict[str, list[int]] = {}
+    for number, name in enumerate(source.names):
+        found.setdefault(name, []).append(number)
+    times = Counter(names)
+    return [_by_name(source, found.get(name, []), times[name]) for name in names]
+
+
+def _by_name(source: ImageSource, numbers: Sequence[int], times: int) -> int | str:
+    if not numbers:
+        return GONE
+    files = {source.path(number) for number in numbers}
+    is_one_file = len(files) == 1 and None not in files  # a list may name a file several times
+    if is_one_file or (len(numbers) == 1 and times == 1):
+        return numbers[0]
+    return UNCLEAR
 
 
 def export_new_pictures(
@@ -91,7 +143,7 @@ def export_new_pictures(
 
 def _export(
     source: ImageSource,
-    numbers: Sequence[int],
+    places: Sequence[int | str],
     names: Sequence[str],
     labels: Sequence[int],
     n_clusters: int,
@@ -105,11 +157,11 @@ def _export(
         raise ValueError(f"{source.where} holds vectors, not pictures: there is nothing to sort")
     folders = folder_names(n_clusters, cluster_names)
     pictures = [
-        _picture(source, number, name, folders[label])
-        for number, name, label in zip(numbers, names, labels, strict=True)
+        _picture(source, place, name, folders[label])
+        for place, name, label in zip(places, names, labels, strict=True)
     ]
     if how is None:
-        how = "copy" if any(picture.place is None for picture in pictures) else "link"
+        how = "copy" if any(picture.content is not None for picture in pictures) else "link"
     where = Path(source.where)
     return sort_into_folders(
         pictures,
@@ -136,15 +188,15 @@ def folder_names(n_clusters: int, cluster_names: Mapping[int, str]) -> list[str]
     ]
 
 
-def _picture(source: ImageSource, number: int, name: str, folder: str) -> Picture:
-    if number < 0:
-        return Picture(name, folder, place=Path(source.where) / GONE)
-    place = source.path(number)
-    if place is not None:
-        return Picture(name, folder, place=place)
+def _picture(source: ImageSource, place: int | str, name: str, folder: str) -> Picture:
+    if isinstance(place, str):
+        return Picture(name, folder, missing=place)
+    path = source.path(place)
+    if path is not None:
+        return Picture(name, folder, place=path)
     if source.array() is not None:  # pixels of an array become PNG files
         name = name if name.lower().endswith(".png") else f"{name}.png"
-    return Picture(name, folder, content=partial(_file_content, source, number), suffix=".png")
+    return Picture(name, folder, content=partial(_file_content, source, place), suffix=".png")
 
 
 def _file_content(source: ImageSource, number: int) -> bytes:

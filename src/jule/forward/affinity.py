@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ class Digraph:
     indices
         (n, K_s) int32: neighbours of each sample.
     weights
-        (n, K_s) float64: W(i, j), between 0 and 1.
+        (n, K_s) float64: W(i, j), between 0 and 1; an edge of weight 0 is no edge.
     sigma2
         sigma^2 of Eq. 4.
     """
@@ -38,7 +39,8 @@ def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
 
     W(i, j) = exp(-|x_i - x_j|^2 / sigma^2) if j is one of the K_s neighbours of i, and 0 otherwise;
     sigma^2 is `a` times the mean of all these squared distances. If every distance is 0 (each
-    sample has at least K_s copies), every edge has weight 1.
+    sample has at least K_s copies), every edge has weight 1. Weights of distances beyond about
+    745 sigma^2 are exactly 0, and an edge of weight 0 is no edge: see `merge_clusters`.
 
     Examples
     --------
@@ -47,9 +49,17 @@ def affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:
     >>> graph.sigma2, graph.weights[0, 0].round(3).item()
     (2.0, 0.607)
     """
-    if not a > 0:
+    if not 0 < a < math.inf:
         raise ValueError(f"a must be positive, got {a}: it scales sigma^2 of Eq. 4")
-    return weigh_neighbors(neighbors, a * float(neighbors.distances.mean()))
+    with np.errstate(over="ignore"):
+        mean = float(neighbors.distances.mean())
+    sigma2 = a * mean
+    if not sigma2 < math.inf or (sigma2 == 0 and mean > 0):
+        raise ValueError(
+            f"sigma^2 of Eq. 4 would be {sigma2:g}, with a={a} and a mean squared distance of "
+            f"{mean:g}: scale the samples, or choose another a"
+        )
+    return weigh_neighbors(neighbors, sigma2)
 
 
 def weigh_neighbors(neighbors: Neighbors, sigma2: float) -> Digraph:

@@ -20,7 +20,7 @@ from jule.forward.init import (
 from jule.forward.jit import njit
 from jule.forward.linkage import Update, merge_clusters
 from jule.forward.neighbors import Method, Neighbors, nearest_neighbors
-from jule.forward.prepare import as_vectors, check_not_identical
+from jule.forward.prepare import as_vectors, check_not_identical, fit_range
 from jule.forward.tree import MergeTree
 
 Init = Literal["nearest", "kmeans"]
@@ -82,6 +82,7 @@ def agglomerate(
     """
     vectors = as_vectors(samples)
     check_not_identical(vectors)
+    vectors, _ = fit_range(vectors)  # the tree does not depend on it
     if n_clusters > len(vectors):
         raise ValueError(
             f"n_clusters={n_clusters} clusters cannot be made of n_samples={len(vectors)} samples"
@@ -221,6 +222,7 @@ def join_by_distance(
     """Join clusters without affinity along the minimum spanning tree of their means."""
     if n_joins == 0:
         return np.empty((0, 2), np.int64)
+    vectors, _ = fit_range(vectors)
     remaining, labels = np.unique(_clusters_after(n_initial, merges), return_inverse=True)
     means = cluster_means(vectors, labels[initial]).astype(np.float64)
     ends, lengths = _minimum_spanning_tree(means)

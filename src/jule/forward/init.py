@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from jule.forward.jit import njit
 from jule.forward.neighbors import Neighbors
+from jule.forward.prepare import fit_range
 
 MAX_ITER = 10  # of K-means; enough for an over-clustering
 
@@ -74,6 +75,7 @@ def kmeans_clusters(
     n = len(vectors)
     if not 1 <= n_clusters <= n:
         raise ValueError(f"n_clusters must be between 1 and n_samples = {n}, got {n_clusters}")
+    vectors, _ = fit_range(vectors)
     centres = vectors[np.random.default_rng(seed).choice(n, n_clusters, replace=False)]
     labels = _nearest_centre(vectors, centres)
     for _ in range(MAX_ITER):

@@ -17,6 +17,9 @@ a neighbouring cluster j to (S(i -> j), S(j -> i)). A merge visits the samples o
 cluster, so each sample is visited at most log2(n) times. Apart from rounding, the affinities are
 those of the dense equations.
 
+An edge of weight 0 is no edge: clusters connected by nothing else have no affinity and are not
+merged. This includes weights below 2^-500, whose products would round to 0.
+
 Ties go to the older cluster: initial clusters are ordered by their first sample, and every merged
 cluster is younger than all before it.
 """
@@ -39,7 +42,14 @@ from jule.forward.criterion import (
     remove_near,
     update_score,
 )
-from jule.forward.linkage_state import add_to_sum, init_state, reset_sums, sort_by_cluster
+from jule.forward.linkage_state import (
+    LEAST_WEIGHT,
+    add_to_sum,
+    init_state,
+    reset_sums,
+    sort_by_cluster,
+)
+from jule.forward.neighbors import check_indices
 from jule.forward.tables import (
     NO_KEY,
     add,
@@ -83,10 +93,13 @@ def merge_clusters(
     affinity to any other are merged first, each with the cluster that receives the largest total
     weight of its edges.
 
+    An edge of weight 0 (or below 2^-500) is no edge. A cluster without any other edge to the rest
+    is not merged.
+
     Parameters
     ----------
     graph
-        The digraph W.
+        The digraph W. Its weights are 0 or more, and an edge of weight 0 is no edge.
     initial
         (n,) initial cluster of every sample, 0 .. c-1.
     n_clusters
@@ -151,6 +164,7 @@ def _check(
     alpha: float,
 ) -> int:
     """Check the parameters and return the number of initial clusters."""
+    _check_graph(graph)
     if initial.shape != (len(graph),):
         raise ValueError(
             f"initial must hold one label for each of {len(graph)} samples, got shape "
@@ -172,6 +186,21 @@ def _check(
     if not alpha > -1:
         raise ValueError(f"alpha must be above -1, got {alpha}: affinities would become negative")
     return n_initial
+
+
+def _check_graph(graph: Digraph) -> None:
+    """Raise for edges that lead nowhere or have no weight; the kernels would not notice them."""
+    check_indices(graph.indices)
+    if graph.weights.shape != graph.indices.shape:
+        raise ValueError(
+            f"weights must have the shape of indices, {graph.indices.shape}, got "
+            f"{graph.weights.shape}"
+        )
+    # Not the other way round, so that NaN is noticed.
+    if graph.weights.size and not (
+        graph.weights.min() >= 0 and graph.weights.max() <= 1 / LEAST_WEIGHT
+    ):
+        raise ValueError("weights of edges must be finite and 0 or more, as Eq. 4 gives them")
 
 
 @kernel
@@ -391,7 +420,7 @@ def _strongest_target(state, weight, c):
     while x >= 0:
         for edge in range(state.to.shape[1]):
             other = state.owner[state.to[x, edge]]
-            if other != c:
+            if other != c and weight[x, edge] > 0:
                 count = add_to_sum(clusters, touched, count, other, weight[x, edge])
         x = samples[x].next
     best = np.int64(-1)

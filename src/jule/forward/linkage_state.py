@@ -24,6 +24,7 @@ from jule.forward.tables import (
 
 N_SPARE = 4  # nearest clusters kept beyond K_c, so that few merges need a full search
 N_LEVELS = 3  # of grouping when samples are sorted; a group then has some thousand samples
+LEAST_WEIGHT = 2.0**-500  # of an edge: products of smaller weights, as in S, would round to 0
 
 # The state consists of arrays of records, so that values used together are close in memory. A
 # record owns a row of a sparse table (see `tables`): `start`, `capacity` and `used` describe it.
@@ -82,8 +83,8 @@ def sort_by_cluster(
     """Renumber samples and clusters so that those likely to merge are close in memory.
 
     Initial clusters with the strongest edges between them are placed side by side, then the groups
-    they form, and so on. Returns the renumbered graph, its labels, and the old number of each
-    cluster.
+    they form, and so on. Weights that are too small for an edge become 0. Returns the renumbered
+    graph, its labels, and the old number of each cluster.
     """
     level = np.arange(n_initial)
     levels = [level]
@@ -124,7 +125,8 @@ def _reorder(to, weight, order, new_index, indices, weights):
     for x in prange(to.shape[0]):
         for edge in range(to.shape[1]):
             indices[x, edge] = new_index[to[order[x], edge]]
-            weights[x, edge] = weight[order[x], edge]
+            value = weight[order[x], edge]
+            weights[x, edge] = value if value >= LEAST_WEIGHT else 0.0
 
 
 def init_state(
@@ -155,7 +157,7 @@ def init_state(
         np.empty(len(owner), np.int32),
         clusters,
         weights,
-        np.zeros((n_initial, n_near + N_SPARE), NEAR),
+        np.zeros((n_initial, min(n_near, n_initial) + N_SPARE), NEAR),
         np.full(2 << (n_initial - 1).bit_length(), -1, np.int32),
         touched,
         graph.indices,

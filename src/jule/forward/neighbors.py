@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
 from jule.forward.jit import get_num_threads, njit, prange
-from jule.forward.prepare import MAX_SAMPLES, as_vectors
+from jule.forward.prepare import MAX_SAMPLES, as_vectors, fit_range
 
 Method = Literal["exact", "approximate"]
 
@@ -50,6 +50,19 @@ class Neighbors:
     distances: NDArray[np.float64]
     recall: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_indices(self.indices)
+        if self.distances.shape != self.indices.shape or self.distances.dtype != np.float64:
+            raise ValueError(
+                f"distances must be float64 of shape {self.indices.shape}, got "
+                f"{self.distances.dtype} {self.distances.shape}"
+            )
+        # Not the other way round, so that NaN is noticed.
+        if self.distances.size and not (
+            self.distances.min() >= 0 and self.distances.max() < np.inf
+        ):
+            raise ValueError("distances must be finite and 0 or more")
+
     @property
     def k(self) -> int:
         """Number of neighbours per sample."""
@@ -57,6 +70,24 @@ class Neighbors:
 
     def __len__(self) -> int:
         return int(self.indices.shape[0])
+
+
+def check_indices(indices: NDArray[np.integer]) -> None:
+    """Raise an error unless every row lists other samples; the kernels would not notice it.
+
+    Examples
+    --------
+    >>> check_indices(np.array([[1], [0]], np.int32))
+    """
+    if indices.ndim != 2 or indices.dtype != np.int32:
+        raise ValueError(
+            f"neighbours must be int32 of shape (n, k), got {indices.dtype} {indices.shape}"
+        )
+    n = len(indices)
+    if indices.size and (indices.min() < 0 or indices.max() >= n):
+        raise ValueError(f"neighbours must be samples from 0 to {n - 1}")
+    if (indices == np.arange(n, dtype=np.int32)[:, None]).any():
+        raise ValueError("a sample must not be its own neighbour")
 
 
 def nearest_neighbors(
@@ -85,7 +116,8 @@ def nearest_neighbors(
 
     Notes
     -----
-    Samples at the same distance are ordered by index.
+    Samples at the same distance are ordered by index. An error is raised if the squared distances
+    are beyond the range of float64.
 
     Examples
     --------
@@ -99,14 +131,29 @@ def nearest_neighbors(
             f"k must be between 1 and n_samples - 1 = {len(vectors) - 1}, got {k}: "
             "a sample is never its own neighbour"
         )
+    vectors, exponent = fit_range(vectors)
     if method == "exact":
-        return _exact(vectors, k, progress)
-    if method == "approximate":
+        found = _exact(vectors, k, progress)
+    elif method == "approximate":
         found = _approximate(vectors, k, seed)
         if progress is not None:
             progress(1.0)
-        return found
-    raise ValueError(f"unknown method {method!r}: choose 'exact' or 'approximate'")
+    else:
+        raise ValueError(f"unknown method {method!r}: choose 'exact' or 'approximate'")
+    return _scaled_back(found, exponent) if exponent else found
+
+
+def _scaled_back(found: Neighbors, exponent: int) -> Neighbors:
+    """Return neighbours of samples that were divided by 2 ** exponent with the true distances."""
+    with np.errstate(over="ignore", under="ignore"):
+        distances = np.ldexp(found.distances, 2 * exponent)
+        exact = np.array_equal(np.ldexp(distances, -2 * exponent), found.distances)
+    if not exact:
+        raise ValueError(
+            "the squared distances of these samples are beyond the range of float64: scale the "
+            f"samples with np.ldexp(samples, {-exponent}) first"
+        )
+    return Neighbors(found.indices, distances, found.recall)
 
 
 def _exact(

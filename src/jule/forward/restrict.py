@@ -73,7 +73,34 @@ def tree_through_labels(
         n,
         np.concatenate([below, node_of[merges], node_of[joins]]),
         np.concatenate([affinities, merge_affinities, np.zeros(n_joins)]),
+        int((copies != np.arange(n)).sum()),
     )
+
+
+def join_copies_first(tree: MergeTree, first_copies: NDArray[np.integer]) -> MergeTree:
+    """Rearrange a merge tree so that exact copies are joined before all others.
+
+    Cuts of the new tree into as many clusters as there are different samples, or fewer, keep copies
+    together. The other merges are those of the tree, in its order.
+
+    Parameters
+    ----------
+    tree
+        A complete tree, with one cluster left.
+    first_copies
+        (n,) index of the original of each sample; its own index if it is not a copy.
+
+    Examples
+    --------
+    >>> tree = MergeTree(3, np.array([[0, 1], [2, 3]]), np.array([0.5, 0.1]))
+    >>> join_copies_first(tree, np.array([0, 1, 0])).merges.tolist()
+    [[0, 2], [1, 3]]
+    """
+    n = tree.n_samples
+    together = np.zeros(n, np.int32)
+    pairs, affinities = _pairs_below(tree, together, first_copies)
+    merges, _ = _nodes_of_pairs(n, pairs, together, 1)
+    return MergeTree(n, merges, affinities, int((first_copies != np.arange(n)).sum()))
 
 
 def _pairs_below(

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
-import zlib
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import write_arrays
+from jule.files import arrays_bytes, write_atomic
 from jule.forward.jit import njit
 
 FORMAT = 1
-
-# Errors that reading a damaged or foreign .npz file can raise.
-DAMAGED = (
-    KeyError, ValueError, TypeError, EOFError, OSError, RuntimeError, BadZipFile, zlib.error
-)  # fmt: skip
 
 
 def default_min_cluster_size(n_samples: int, k: int) -> int:
@@ -52,6 +46,9 @@ class MergeTree:
     affinities
         (t,) float64: affinity of the two nodes when they merged (Eq. 12); NaN within an initial
         cluster, and 0 where clusters without affinity were joined.
+    n_copies
+        The number of merges, at the beginning, that join exact copies of samples. Cuts into more
+        than `n_different` clusters would separate them.
 
     Examples
     --------
@@ -63,10 +60,11 @@ class MergeTree:
     n_samples: int
     merges: NDArray[np.int64]
     affinities: NDArray[np.float64]
+    n_copies: int = 0
 
     def __post_init__(self) -> None:
         merges = np.asarray(self.merges)
-        problem = _problem_with(self.n_samples, merges, np.asarray(self.affinities))
+        problem = _problem_with(self.n_samples, merges, np.asarray(self.affinities), self.n_copies)
         if problem:
             raise ValueError(f"not a tree of merges: {problem}")
         object.__setattr__(self, "merges", np.sort(merges.astype(np.int64), axis=1))
@@ -81,6 +79,11 @@ class MergeTree:
     def n_initial(self) -> int:
         """Number of initial clusters."""
         return self.n_samples - int(np.isnan(self.affinities).sum())
+
+    @property
+    def n_different(self) -> int:
+        """Number of samples without exact copies: the most clusters that keep copies together."""
+        return self.n_samples - self.n_copies
 
     def cut(self, k: int, min_cluster_size: int = 1) -> NDArray[np.int32]:
         """Return the labels of k clusters, numbered 0 .. k-1 by their first sample.
@@ -167,29 +170,68 @@ class MergeTree:
         ...     MergeTree.load(f"{folder}/tree.npz").merges.tolist()
         [[0, 1]]
         """
-        write_arrays(
-            Path(path),
+        write_atomic(Path(path), self.to_bytes(), private=False)
+
+    def to_bytes(self) -> bytes:
+        """Return the content of the file that `save` writes.
+
+        Examples
+        --------
+        >>> tree = MergeTree(2, np.array([[0, 1]]), np.array([0.5]))
+        >>> MergeTree.from_bytes(tree.to_bytes()).merges.tolist()
+        [[0, 1]]
+        """
+        return arrays_bytes(
             format=np.int64(FORMAT),
             n_samples=np.int64(self.n_samples),
             merges=self.merges,
             affinities=self.affinities,
+            n_copies=np.int64(self.n_copies),
         )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> MergeTree:
-        """Read a tree that `save` wrote."""
+        """Read a tree that `save` wrote; raise a ValueError if the file is damaged."""
+        content = Path(path).read_bytes()
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                if int(archive["format"]) != FORMAT:
-                    raise ValueError(f"unknown format {archive['format']}")
-                return cls(int(archive["n_samples"]), archive["merges"], archive["affinities"])
-        except (FileNotFoundError, PermissionError, IsADirectoryError):
-            raise
-        except DAMAGED as error:
-            raise ValueError(f"{os.fspath(path)} is not a saved merge tree: {error}") from error
+            return cls.from_bytes(content)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)} is {error}") from error
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> MergeTree:
+        """Read a tree from the content of a file; raise a ValueError if it is damaged."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                # Arrays are stored as they are, so none takes more memory than the file.
+                if sum(entry.file_size for entry in archive.zip.infolist()) > len(content):
+                    raise ValueError("its arrays are larger than the file")
+                stored = {name: archive[name] for name in archive.files}
+            if _whole_number(stored, "format") != FORMAT:
+                raise ValueError(f"unknown format {stored['format']}")
+            tree = cls(
+                _whole_number(stored, "n_samples"),
+                stored["merges"],
+                stored["affinities"],
+                _whole_number(stored, "n_copies") if "n_copies" in stored else 0,
+            )
+            problem = _problem_with_affinities(tree)
+        except Exception as error:  # damaged archives raise almost anything
+            raise ValueError(f"not a saved merge tree: {error}") from error
+        if problem:
+            raise ValueError(f"not a saved merge tree: {problem}")
+        return tree
 
 
-def _problem_with(n_samples: int, merges: NDArray, affinities: NDArray) -> str | None:
+def _whole_number(stored: dict[str, NDArray], name: str) -> int:
+    if stored[name].shape != () or stored[name].dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a whole number")
+    return int(stored[name])
+
+
+def _problem_with(
+    n_samples: int, merges: NDArray, affinities: NDArray, n_copies: int
+) -> str | None:
     """Return what is wrong with the merges, or None."""
     if n_samples < 1:
         return f"n_samples is {n_samples}"
@@ -202,8 +244,18 @@ def _problem_with(n_samples: int, merges: NDArray, affinities: NDArray) -> str |
     made = n_samples + np.arange(len(merges))
     if merges.size and (merges.min() < 0 or (merges.max(axis=1) >= made).any()):
         return "a merge names a node that does not exist yet"
-    if merges.size and np.bincount(merges.ravel()).max() > 1:
+    if (np.diff(np.sort(merges, axis=None)) == 0).any():
         return "a node is merged twice"
+    if not 0 <= n_copies <= len(merges):
+        return f"{n_copies} of {len(merges)} merges cannot join copies"
+    return None
+
+
+def _problem_with_affinities(tree: MergeTree) -> str | None:
+    """Return what is wrong with the affinities of a stored tree, or None."""
+    known = tree.affinities[np.isnan(tree.affinities).sum() :]
+    if not (known >= 0).all() or np.isinf(known).any():  # NaN is not 0 or more
+        return "affinities must be finite and 0 or more after the initial clusters"
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,11 +13,13 @@ from numpy.typing import NDArray
 
 from jule.images.copies import choose_originals, find_copies
 from jule.images.decoding.cache import decode_source
-from jule.images.decoding.decode import Aspect, ImageSpec, check_aspect, decode
+from jule.images.decoding.decode import Aspect, ImageSpec, check_aspect
+from jule.images.decoding.pool import Crew
 from jule.images.decoding.survey import Colour, check_colour, choose_spec, survey
+from jule.images.decoding.worker import limits_for
 from jule.images.sources.arrays import fingerprint
-from jule.images.sources.base import ImageSource, Skipped
-from jule.images.sources.content import read_file
+from jule.images.sources.base import ImageSource, Skipped, shorten_name
+from jule.images.sources.content import open_file
 from jule.images.sources.resolve import open_source
 
 MENTIONED = 3  # bad files in an error message
@@ -44,6 +45,8 @@ class Samples:
         Files that could not be read, and why.
     spec
         Size and colour mode that pictures were decoded to; None for arrays.
+    checksum
+        CRC-32 of the samples, if it is known.
     """
 
     samples: NDArray
@@ -53,6 +56,7 @@ class Samples:
     first_copies: NDArray[np.int64] = field(repr=False)
     skipped: tuple[Skipped, ...] = field(repr=False)
     spec: ImageSpec | None
+    checksum: int | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -60,7 +64,7 @@ class Samples:
     @cached_property
     def fingerprint(self) -> dict[str, Any]:
         """Shape, type and checksum of the samples, computed when first needed."""
-        return fingerprint(self.samples)
+        return fingerprint(self.samples, self.checksum)
 
 
 def read_images(
@@ -101,11 +105,9 @@ def read_images(
     array = opened.array()
     if array is not None and (spec is None or array.shape[1:] == spec.shape):
         return _from_array(opened, array)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's warnings on odd files; errors become reasons
-        if spec is None:
-            spec = spec_for(opened)
-        found = decode_source(opened, spec, folder=cache, progress=progress)
+    if spec is None:
+        spec = spec_for(opened)
+    found = decode_source(opened, spec, folder=cache, progress=progress)
     bad = [Skipped(opened.names[index], reason) for index, reason in found.skipped.items()]
     skipped = (*opened.skipped, *bad)
     if strict and (wrong := [one for one in skipped if one.is_picture]):
@@ -121,6 +123,7 @@ def read_images(
         choose_originals(find_copies(found.digests), names),
         skipped,
         spec,
+        found.checksum,
     )
 
 
@@ -165,9 +168,15 @@ def spec_for(
 def read_one(path: Path, spec: ImageSpec) -> NDArray[np.uint8]:
     """Read and decode a single picture file."""
     try:
-        return decode(read_file(path), spec)[0]
+        open_file(path).close()
     except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
+    with Crew(limits_for(1)).borrow() as worker:
+        found = worker.decode({0: path}, spec)
+    if found.skipped:
+        raise ValueError(f"{path} cannot be read: {found.skipped[0]}")
+    image: NDArray[np.uint8] = found.images[0]
+    return image
 
 
 def check_not_empty(source: ImageSource) -> None:
@@ -189,5 +198,5 @@ def _none_readable(source: ImageSource, bad: Sequence[Skipped]) -> str:
 
 
 def _list_some(skipped: Sequence[Skipped]) -> str:
-    text = "; ".join(f"{one.name}: {one.reason}" for one in skipped[:MENTIONED])
+    text = "; ".join(f"{shorten_name(one.name)}: {one.reason}" for one in skipped[:MENTIONED])
     return text + ("; ..." if len(skipped) > MENTIONED else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from jule.forward import Digraph, MergeTree, default_min_cluster_size
 from jule.forward.assign import modularity
 from jule.forward.tree import counting_affinities
+from jule.joint.values import finite_in, is_whole, object_of, shortened, whole_in
 
 MOST_CLUSTERS = 100
 LARGE_GAP = 5.0  # gaps are capped here, because larger ones carry no more information
@@ -33,6 +35,40 @@ class Choice:
     k: int
     sureness: float
     candidates: tuple[tuple[int, float], ...]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Choice:
+        """Build a choice from a JSON object; raise ValueError if it is damaged.
+
+        Examples
+        --------
+        >>> Choice.from_json({"k": 3, "sureness": 0.5, "candidates": [[3, 0.9]]}).candidates
+        ((3, 0.9),)
+        """
+        values = object_of(value, "the choice", frozenset({"k", "sureness", "candidates"}))
+        k = whole_in(values, "k")
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, got {k}")
+        return cls(k, finite_in(values, "sureness"), read_suggestions(values.get("candidates")))
+
+
+def read_suggestions(value: Any) -> tuple[tuple[int, float], ...]:
+    """Return suggested numbers of clusters with their scores from JSON, or raise ValueError.
+
+    Examples
+    --------
+    >>> read_suggestions([[3, 0.9], [5, 0.2]])
+    ((3, 0.9), (5, 0.2))
+    """
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"suggestions must be a list of pairs, got {shortened(value)}")
+    for pair in value:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not is_whole(pair[0]):
+            raise ValueError(f"a suggestion must be a number with a score, got {shortened(pair)}")
+    return tuple(
+        (whole_in({"suggestion": k}, "suggestion"), finite_in({"score": score}, "score"))
+        for k, score in value
+    )
 
 
 def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS) -> Choice:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from jule.backward.settings import BATCHES, NEGATIVES, Batches, Negatives, Training
 from jule.forward.agglomerate import INITS, Init
 from jule.forward.prepare import PREPARATIONS, Preparation
+from jule.joint.values import is_number, is_whole, plain, shortened
 
 Preset = Literal["default", "paper"]
+
+MOST = 2**31 - 1  # of whatever is counted
+MOST_SIDE = 2**14  # of an image, in pixels
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,8 @@ class Config:
     def __post_init__(self) -> None:
         for problem in _problems(self):
             raise ValueError(problem)
+        for field in _FIELDS:
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
     def training(self, warp: bool = False) -> Training:
         """Return the settings of `jule.backward.train`.
@@ -105,11 +113,22 @@ class Config:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Config:
-        """Build a configuration from the values of `to_json`; missing ones get the defaults."""
-        unknown = set(values) - {field.name for field in fields(cls)}
+    def from_json(cls, values: Any) -> Config:
+        """Build a configuration from the values of `to_json`; missing ones get the defaults.
+
+        Raises
+        ------
+        ValueError
+            If the value is no object, or names a setting that is unknown, of another type or out of
+            range.
+        """
+        if not isinstance(values, dict):
+            raise ValueError(
+                f"settings must be an object of names and values, got {shortened(values)}"
+            )
+        unknown = sorted(str(name) for name in set(values) - {field.name for field in fields(cls)})
         if unknown:
-            raise ValueError(f"unknown settings: {', '.join(sorted(unknown))}")
+            raise ValueError(f"unknown settings: {shortened(', '.join(unknown), quotes=False)}")
         return cls(**values)
 
 
@@ -144,29 +163,41 @@ def preset(name: Preset = "default", **changes: Any) -> Config:
     raise ValueError(f"unknown preset {name!r}: choose 'default' or 'paper'")
 
 
-def _problems(config: Config) -> list[str]:
-    """Return a message for each setting that is out of range."""
-    problems = []
+def _problems(config: Config) -> Iterator[str]:
+    """Yield a message for each setting of the wrong type, or else for each that is out of range."""
+    wrong = [_wrong_type(field.name, field.type, getattr(config, field.name)) for field in _FIELDS]
+    if any(wrong):
+        yield from filter(None, wrong)
+        return
     k = config.n_clusters
-    if k is not None and k < 1:
-        problems.append(f"n_clusters must be 1 or more, or None, got {k}")
+    if k is not None and not 1 <= k <= MOST:
+        yield f"n_clusters must be 1 or more, or None, got {k}"
     for name in ("rounds", "n_neighbors", "n_near", "n_periods", "n_negatives", "per_cluster"):
-        if getattr(config, name) < 1:
-            problems.append(f"{name} must be 1 or more, got {getattr(config, name)}")
+        if not 1 <= getattr(config, name) <= MOST:
+            yield f"{name} must be 1 or more, and at most {MOST}, got {getattr(config, name)}"
     for name in ("a", "epochs", "learning_rate", "gamma"):
-        if not getattr(config, name) > 0:
-            problems.append(f"{name} must be positive, got {getattr(config, name)}")
-    for name in ("lam", "momentum", "weight_decay", "decay", "margin", "seed"):
-        if not getattr(config, name) >= 0:
-            problems.append(f"{name} must be 0 or more, got {getattr(config, name)}")
+        if not 0 < getattr(config, name) < math.inf:
+            yield f"{name} must be positive and finite, got {getattr(config, name)}"
+    for name in ("lam", "momentum", "weight_decay", "decay", "margin"):
+        if not 0 <= getattr(config, name) < math.inf:
+            yield f"{name} must be 0 or more and finite, got {getattr(config, name)}"
+    if not math.isfinite(config.decay_power):
+        yield f"decay_power must be finite, got {config.decay_power}"
+    for name in ("seed", "min_images", "max_images"):
+        if not 0 <= getattr(config, name) < 2**63:
+            yield f"{name} must be 0 or more, and below 2^63, got {getattr(config, name)}"
     if config.eta is not None and not 0 < config.eta <= 1:
-        problems.append(f"eta must be above 0 and at most 1, got {config.eta}")
-    if config.batch_size < 2:
-        problems.append(f"batch_size must be 2 or more, got {config.batch_size}")
-    for name in ("min_side", "max_side"):
-        side = getattr(config, name)
-        if side is not None and side < 1:
-            problems.append(f"{name} must be 1 or more, or None, got {side}")
+        yield f"eta must be above 0 and at most 1, got {config.eta}"
+    if not 2 <= config.batch_size <= MOST:
+        yield f"batch_size must be 2 or more, and at most {MOST}, got {config.batch_size}"
+    for name, most in (
+        ("min_side", MOST_SIDE),
+        ("max_side", MOST_SIDE),
+        ("min_cluster_size", MOST),
+    ):
+        value = getattr(config, name)
+        if value is not None and not 1 <= value <= most:
+            yield f"{name} must be 1 or more, and at most {most}, or None, got {value}"
     choices: dict[str, tuple[str, ...]] = {
         "preparation": PREPARATIONS,
         "negatives": NEGATIVES,
@@ -176,5 +207,23 @@ def _problems(config: Config) -> list[str]:
     for name, allowed in choices.items():
         if getattr(config, name) not in allowed:
             given = getattr(config, name)
-            problems.append(f"unknown {name} {given!r}: choose one of {', '.join(allowed)}")
-    return problems
+            yield f"unknown {name} {shortened(given)}: choose one of {', '.join(allowed)}"
+
+
+def _wrong_type(name: str, annotation: Any, value: Any) -> str | None:
+    """Return a message if a value is not of the type that a setting is declared with."""
+    kind, _, optional = str(annotation).partition(" | ")
+    if value is None and optional:
+        return None
+    if kind == "bool":
+        fits, wanted = isinstance(value, bool | np.bool_), "true or false"
+    elif kind == "int":
+        fits, wanted = is_whole(value), "a whole number"
+    elif kind == "float":
+        fits, wanted = is_number(value), "a number"
+    else:
+        fits, wanted = isinstance(value, str), "text"
+    return None if fits else f"{name} must be {wanted}, got {shortened(value)}"
+
+
+_FIELDS = fields(Config)

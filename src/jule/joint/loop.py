@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
@@ -15,7 +16,7 @@ from jule.backward.embedder import get_weights, set_weights
 from jule.backward.training import check_not_collapsed
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
-from jule.forward.prepare import check_not_identical
+from jule.forward.prepare import are_identical, check_not_identical
 from jule.joint.clustering import (
     Representation,
     cut_tree,
@@ -116,6 +117,11 @@ def check_clusterable(samples: NDArray, config: Config) -> None:
             f"n_clusters={k} clusters cannot be made of n_samples={len(samples)} samples"
         )
     check_not_identical(samples)
+    if samples.dtype == np.float64 and are_identical(samples, np.float32):
+        raise ValueError(
+            "the samples differ by too little for float32, in which the network computes: "
+            "subtract their mean and divide them by their standard deviation first"
+        )
 
 
 def begin(samples: NDArray, config: Config, progress: Progress | None = None) -> State:
@@ -128,7 +134,13 @@ def begin(samples: NDArray, config: Config, progress: Progress | None = None) ->
     0
     """
     check_clusterable(samples, config)
-    raw = represent(prepare(samples, config.preparation), config, progress)
+    vectors = prepare(samples, config.preparation)
+    if samples.ndim > 2 and are_identical(vectors, vectors.dtype):
+        raise ValueError(
+            f"all images are identical once their brightness is divided out, as images of shape "
+            f"{samples.shape[1:]} can be: use preparation='none' and normalize=False"
+        )
+    raw = represent(vectors, config, progress)
     state, tree, k = _with_initial_clusters(State(), raw, config)
     if not config.augment:
         return state

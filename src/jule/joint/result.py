@@ -13,9 +13,9 @@ from jule.forward import Digraph, MergeTree, Neighbors
 from jule.forward.affinity import weigh_neighbors
 from jule.forward.assign import cluster_affinities, label_confidence, modularity
 from jule.forward.branches import branch_numbers
-from jule.forward.restrict import tree_through_labels
+from jule.forward.restrict import join_copies_first, tree_through_labels
 from jule.forward.tree import clusters_as_nodes
-from jule.joint.choose import Choice, choose_n_clusters
+from jule.joint.choose import MOST_CLUSTERS, Choice, choose_n_clusters
 from jule.joint.clustering import (
     Representation,
     cut_tree,
@@ -95,7 +95,8 @@ def finish(
     """Cluster the final representation again, and choose between SF and RC without labels.
 
     If K was not given, it is the number that the final tree suggests; SF is then eligible only if
-    it has that number of clusters.
+    it has that number of clusters. Exact copies share a cluster, so there are at most as many
+    clusters as different samples; a warning says if that is fewer than were asked for.
 
     Parameters
     ----------
@@ -124,19 +125,18 @@ def finish(
         representation = represent(embedding, config, progress)
     graph = representation.graph
     tree = merge_tree(representation, initial_clusters(representation, config), config)
-    suggested = choose_n_clusters(tree, graph)
-    choice = None if config.n_clusters else suggested
-    k = choice.k if choice else state.n_clusters
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
+    n_different = len(np.unique(copies))
+    suggested = choose_n_clusters(tree, graph, min(MOST_CLUSTERS, n_different))
+    choice = None if config.n_clusters else suggested
+    k = min(choice.k if choice else state.n_clusters, n_different)
     sf = join_copies(state.labels, copies)
     rc = join_copies(cut_tree(tree, k, config), copies)
-    if rc.max() + 1 < k:
-        warnings.warn(
-            f"only {len(np.unique(copies))} samples are different: there are {rc.max() + 1} "
-            f"clusters instead of {k}",
-            stacklevel=2,
-        )
-    keeps_sf = state.n_clusters == k and modularity(graph, sf) > modularity(graph, rc)
+    if rc.max() + 1 < k:  # copies had clusters of their own
+        rc = cut_tree(join_copies_first(tree, copies), k, config)
+    if config.n_clusters:
+        warn_of_fewer_clusters(min(n_different, config.n_clusters), config.n_clusters)
+    keeps_sf = sf.max() + 1 == k and modularity(graph, sf) > modularity(graph, rc)
     labels = sf if keeps_sf else rc
     return Result(
         labels=labels,
@@ -231,6 +231,9 @@ def join_copies(labels: NDArray[np.int32], first_copies: NDArray[np.int64]) -> N
 def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
     """Return labels for a different number of clusters, without training.
 
+    Exact copies share a cluster, so there are at most as many clusters as different samples; a
+    warning says if that is fewer than k.
+
     Examples
     --------
     >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
@@ -239,7 +242,30 @@ def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
     >>> recut(result, 2, Config()).max().item(), (recut(result, 3, Config()) == result.labels).all()
     (1, np.True_)
     """
-    return result.labels if k == result.n_clusters else cut_tree(result.tree, k, config)
+    m = _reachable(result.tree, k)
+    warn_of_fewer_clusters(m, k)
+    return result.labels if m == result.n_clusters else cut_tree(result.tree, m, config)
+
+
+def _reachable(tree: MergeTree, k: int) -> int:
+    """Return k, or the number of different samples if that is less."""
+    return tree.n_different if tree.n_different < k <= tree.n_samples else k
+
+
+def warn_of_fewer_clusters(n_clusters: int, asked: int) -> None:
+    """Warn that there are fewer clusters than were asked for, because of exact copies.
+
+    Examples
+    --------
+    >>> warn_of_fewer_clusters(3, 3)
+    """
+    if n_clusters < asked:
+        warnings.warn(
+            f"{n_clusters} clusters instead of {asked}: there are only {n_clusters} different "
+            "samples",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -> dict[int, str]:
@@ -253,6 +279,7 @@ def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -
     >>> recut_names(result, {0: "cats"}, 3, Config())
     {0: 'cats'}
     """
+    k = _reachable(result.tree, k)
     if k == result.n_clusters or not names:
         return dict(names)
     nodes = clusters_as_nodes(result.tree, k, min_size(result.tree, k, config))

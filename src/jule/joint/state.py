@@ -11,6 +11,7 @@ import json
 import re
 import warnings
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,11 +19,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
-from jule.files import write_atomic
+from jule.files import parse_json, read_regular, write_atomic
 from jule.joint.clustering import Representation
+from jule.joint.values import finite_in, is_number, object_of, shortened, whole_in
 
 FORMAT = "jule-state-2"
 KEPT = 2  # the newest file, and one to fall back on
@@ -64,6 +65,28 @@ class Period:
     seconds: dict[str, float]
     nmi: float | None = None
     ac: float | None = None
+
+    @classmethod
+    def from_json(cls, value: Any) -> Period:
+        """Build a period from a JSON object; raise ValueError if it is damaged.
+
+        Examples
+        --------
+        >>> values = dict(round=0, number=0, clusters_before=9, clusters_after=3, steps=1, images=9)
+        >>> Period.from_json({**values, "seconds": {"train": 1.0}}).clusters_after
+        3
+        """
+        counts = ("round", "number", "clusters_before", "clusters_after", "steps", "images")
+        scores = ("loss_first", "loss_last", "affinity_first", "affinity_last", "nmi", "ac")
+        values = object_of(value, "a period", frozenset({*counts, *scores, "seconds"}))
+        seconds = object_of(values.get("seconds"), "seconds")
+        # Losses and affinities may be infinite or NaN in a run that did not learn.
+        for name in scores:
+            if values.get(name) is not None and not is_number(values[name]):
+                raise ValueError(f"{name} must be a number, got {shortened(values[name])}")
+        checked: dict[str, Any] = {name: whole_in(values, name) for name in counts}
+        checked |= {name: values.get(name) for name in scores}
+        return cls(**checked, seconds={str(stage): finite_in(seconds, stage) for stage in seconds})
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,10 +168,23 @@ def save_state(folder: Path, state: State, identity: dict[str, Any]) -> Path:
     return path
 
 
-def load_state(folder: Path, identity: dict[str, Any]) -> State | None:
+def load_state(
+    folder: Path, identity: dict[str, Any], network: Mapping[str, NDArray] | None = None
+) -> State | None:
     """Read the newest valid state in a folder; return None if there are no states.
 
-    A damaged file is reported in a warning, and the state before it is used.
+    A damaged file is reported in a warning, and the state before it is used. Links are not
+    followed.
+
+    Parameters
+    ----------
+    folder
+        The folder of the states.
+    identity
+        The data and settings of the run; ``identity["data"]["shape"]`` is the shape of the samples.
+    network
+        Weights of the network that the state is for; those of a state must have the same names and
+        shapes.
 
     Raises
     ------
@@ -163,17 +199,16 @@ def load_state(folder: Path, identity: dict[str, Any]) -> State | None:
     found = _states(folder)
     for path in reversed(found):
         try:
-            state, its_identity = _read_state(path)
-        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+            about, tensors = _read_state(path)
+            its_identity = about.pop("identity", None)
+            if not isinstance(its_identity, dict):
+                raise ValueError("it does not say which data it belongs to")
+            _check_identity(path, its_identity, identity)
+            return _parse_state(about, tensors, identity, network)
+        except OtherRunError:
+            raise
+        except Exception as error:  # damaged files raise almost anything
             warnings.warn(f"{path} is damaged ({error}): resuming one period earlier", stacklevel=2)
-            continue
-        for name, value in identity.items():
-            if its_identity.get(name) != value:
-                raise ValueError(
-                    f"{path} belongs to a run with different {name}: resume with the same data and "
-                    "settings, or start again in another folder"
-                )
-        return state
     if found:
         raise ValueError(
             f"none of the {len(found)} states in {folder} can be read: start the run again"
@@ -181,26 +216,95 @@ def load_state(folder: Path, identity: dict[str, Any]) -> State | None:
     return None
 
 
+class OtherRunError(ValueError):
+    """A state belongs to other data or settings."""
+
+
 def _states(folder: Path) -> list[Path]:
-    if not folder.is_dir():
+    if folder.is_symlink() or not folder.is_dir():
         return []
     return sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name))
 
 
-def _read_state(path: Path) -> tuple[State, dict[str, Any]]:
-    with safe_open(path, framework="np") as file:
-        metadata = file.metadata() or {}
-        if metadata.get("format") != FORMAT:
-            raise ValueError(f"its format is {metadata.get('format')!r}, not {FORMAT!r}")
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+def _read_state(path: Path) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Return what a file says about a state, and its arrays; only the checksum is verified."""
+    content = read_regular(path)
+    length = int.from_bytes(content[:8], "little")
+    if length > len(content) - 8:
+        raise ValueError("it is incomplete")
+    metadata = parse_json(content[8 : 8 + length]).get("__metadata__", {})
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"its format is {shortened(metadata.get('format'))}, not {FORMAT!r}")
+    tensors = load(content)
     if str(_checksum(tensors, metadata["about"])) != metadata["checksum"]:
         raise ValueError("its checksum is wrong")
-    about = json.loads(metadata["about"])
-    identity = about.pop("identity")
-    history = tuple(Period(**period) for period in about.pop("history"))
+    about = parse_json(metadata["about"].encode())
+    if not isinstance(about, dict):
+        raise ValueError("it does not describe a state")
+    return about, tensors
+
+
+def _check_identity(path: Path, its: dict[str, Any], identity: dict[str, Any]) -> None:
+    for name, value in identity.items():
+        if its.get(name) != value:
+            raise OtherRunError(
+                f"{path} belongs to a run with different {name}: resume with the same data and "
+                "settings, or start again in another folder"
+            )
+
+
+def _parse_state(
+    about: dict[str, Any],
+    tensors: dict[str, NDArray],
+    identity: dict[str, Any],
+    network: Mapping[str, NDArray] | None,
+) -> State:
+    """Build a state from what a file says; raise ValueError if it cannot be one of this run."""
     labels = tensors.pop("labels")
-    network = {name.removeprefix("network."): value for name, value in tensors.items()}
-    return State(labels=labels, network=network, history=history, **about), identity
+    _check_labels(labels, identity)
+    weights = {name.removeprefix("network."): value for name, value in tensors.items()}
+    _check_weights(weights, network)
+    if not all(isinstance(about.get(name), bool) for name in ("warp", "ended")):
+        raise ValueError("warp and ended must be true or false")
+    eta = finite_in(about, "eta")
+    if not 0 <= eta <= 1:
+        raise ValueError(f"eta must be from 0 to 1, got {eta}")
+    history = about.get("history")
+    if not isinstance(history, list):
+        raise ValueError("it has no history")
+    return State(
+        round=whole_in(about, "round"),
+        number=whole_in(about, "number"),
+        eta=eta,
+        warp=about["warp"],
+        labels=labels,
+        ended=about["ended"],
+        step=whole_in(about, "step"),
+        seconds=max(0.0, finite_in(about, "seconds")),
+        network=weights,
+        history=tuple(Period.from_json(period) for period in history),
+    )
+
+
+def _check_labels(labels: NDArray, identity: dict[str, Any]) -> None:
+    if labels.dtype != np.int32 or labels.ndim != 1 or len(labels) == 0:
+        raise ValueError(f"its labels are {labels.dtype} of shape {labels.shape}")
+    n = identity.get("data", {}).get("shape", [len(labels)])[0]
+    if len(labels) != n:
+        raise ValueError(f"it has {len(labels)} labels for {n} samples")
+    if not np.array_equal(np.unique(labels), np.arange(labels.max() + 1)):
+        raise ValueError("its clusters are not numbered 0, 1, ... without a gap")
+
+
+def _check_weights(weights: dict[str, NDArray], network: Mapping[str, NDArray] | None) -> None:
+    for name, value in weights.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"the weights {shortened(name)} are not finite")
+    if network is None:
+        return
+    shapes = {name: (value.shape, value.dtype) for name, value in network.items()}
+    if {name: (value.shape, value.dtype) for name, value in weights.items()} != shapes:
+        raise ValueError("its weights belong to a different network")
 
 
 def _checksum(tensors: dict[str, NDArray], text: str) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from jule.files import remove_tree
 from jule.paper.experiment import Cell, Context, Experiment, Request
 from jule.paper.records import Record, read_record, write_record
 from jule.progress import progress_bars
@@ -45,7 +45,7 @@ def run_experiment(
                 measured = experiment.measure(cell, Context(folder, show))
             about = {"experiment": experiment.name, "command": cell.command(experiment.name)}
             record = write_record(results / cell.path, about | measured)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
         say(experiment.summary(record))
 
 

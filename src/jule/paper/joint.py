@@ -188,10 +188,10 @@ def learn(
 ) -> RunResults:
     """Run joint learning in a folder; resume the same run, or read it if it is finished."""
     from jule.runs.execute import execute
-    from jule.runs.folder import RunFolder, create_run
+    from jule.runs.folder import RunFolder, create_run, unfinished_run
     from jule.runs.results import read_results
 
-    run, about = RunFolder(folder), fingerprint(data.images)
+    run, about = unfinished_run(folder) or RunFolder(folder), fingerprint(data.images)
     if not _is_same_run(run, config, about):
         run = create_run(folder, config, about, overwrite=True)
     if run.is_finished:

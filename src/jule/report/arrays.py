@@ -47,6 +47,8 @@ def page_arrays(
         "neighbors": result.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
         "coords": as_int16(coordinates(result.embedding)),
     }
+    if (results.indices != np.arange(len(results.indices))).any():
+        arrays["indices"] = results.indices.astype(np.int32)
     if (results.first_copies != np.arange(len(results.first_copies))).any():
         arrays["copies"] = results.first_copies.astype(np.int32)
     if results.by_hand.any():

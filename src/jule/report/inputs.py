@@ -1,14 +1,19 @@
-"""Read the images of a run again, for its page and figures."""
+"""Read what decorates the page and the figures of a run. What is damaged is left out."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from numpy.typing import NDArray
 
 from jule.runs.folder import RunFolder
-from jule.runs.reading import read_again
+from jule.runs.manifest import read_manifest
+from jule.runs.names import SKIPPED, SNAPSHOTS
+from jule.runs.reading import read_again, trusted_source
+from jule.runs.snapshots import Snapshot, load_snapshots
+from jule.runs.tables import parse_skipped
 
 
 def read_run_images(run: RunFolder, source: str | Path | None = None) -> tuple[NDArray | None, str]:
@@ -28,17 +33,40 @@ def read_run_images(run: RunFolder, source: str | Path | None = None) -> tuple[N
     problem
         The reason if there are no images, otherwise an empty string.
     """
-    about = run.about()
-    where = source or about["source"]
-    if not where:
-        return None, "the run does not say where its images are"
     try:
-        data = read_again(run, str(where))
-    except (OSError, ValueError) as error:
-        return None, str(error)
-    if data.fingerprint != about["data"]:
-        return None, f"{where} has changed since the run"
+        data = read_again(run, None if source is None else str(source))
+        if data.fingerprint != run.about()["data"]:
+            return None, f"{source or trusted_source(run)} has changed since the run"
+    except Exception as error:  # a page without pictures is better than none
+        return None, str(error) or type(error).__name__
     return data.samples, ""
+
+
+def is_trusted(run: RunFolder) -> bool:
+    """Return whether the folder that a run calls its source may be looked at."""
+    try:
+        return bool(trusted_source(run))
+    except ValueError:
+        return False
+
+
+def read_snapshots(run: RunFolder, n_samples: int) -> list[Snapshot]:
+    """Read the positions of the samples of a run after each period."""
+    return load_snapshots(run.read, _listed(run, f"{SNAPSHOTS}/"), n_samples)
+
+
+def read_skipped(run: RunFolder) -> list[tuple[str, str]]:
+    """Read (path, reason) of the files that could not be read for a run."""
+    try:
+        found = [parse_skipped(run.read(name), name) for name in _listed(run, SKIPPED)]
+    except Exception as error:
+        warnings.warn(f"left out: {error}", stacklevel=2)  # which names the file
+        return []
+    return [one for table in found for one in table]
+
+
+def _listed(run: RunFolder, beginning: str) -> list[str]:
+    return sorted(name for name in read_manifest(run.folder) or {} if name.startswith(beginning))
 
 
 def originals_url(source: str | Path, names: Sequence[str]) -> str | None:
@@ -50,6 +78,9 @@ def originals_url(source: str | Path, names: Sequence[str]) -> str | None:
     True
     """
     folder = Path(source)
-    if not source or not names or not folder.is_dir() or not (folder / names[0]).is_file():
-        return None
-    return folder.resolve().as_uri() + "/"
+    try:
+        if source and names and folder.is_dir() and (folder / names[0]).is_file():
+            return folder.resolve().as_uri() + "/"
+    except (OSError, ValueError):
+        pass  # a name that no file can have
+    return None

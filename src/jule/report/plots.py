@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from jule.files import write_atomic
 from jule.joint import Period
-from jule.report.inputs import read_run_images
+from jule.report.inputs import read_run_images, read_snapshots
 from jule.report.layout import coordinates, umap_map
 from jule.report.pictures import brightness, thumbnail
 from jule.report.summary import groups, stages
-from jule.runs.folder import SNAPSHOTS, RunFolder
+from jule.runs.folder import RunFolder
+from jule.runs.names import is_own_name
 from jule.runs.results import RunResults, read_results
-from jule.runs.snapshots import Snapshot, load_snapshots
+from jule.runs.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,20 +53,26 @@ def plot_run(run: RunFolder, kind: str, out: Path, *, source: str | Path | None 
     figure = Figure(figsize=(8, 6), layout="constrained")
     results = read_results(run)
     if kind == "pca3d":
-        _draw_stages(figure, results, stages(load_snapshots(run.path(SNAPSHOTS))))
+        _draw_stages(figure, results, stages(read_snapshots(run, len(results.names))))
     elif kind == "map":
         _draw_map(figure, results)
     elif kind == "gallery":
         images, problem = read_run_images(run, source)
         if images is None or images.ndim < 3:
             why = f" ({problem})" if problem else ""
-            raise ValueError(f"a gallery needs the images of the run{why}: use --source")
+            raise ValueError(
+                f"a gallery needs the images of the run{why}: pass their source "
+                "(source=..., --source)"
+            )
         _draw_gallery(figure, results, images)
     else:
         _draw_history(figure, results.history)
     content = io.BytesIO()
     figure.savefig(content, dpi=200, format=out.suffix.lstrip(".").lower() or "png")
-    write_atomic(out, content.getvalue())
+    if is_own_name(out.name) and out.parent.resolve() == run.folder.resolve():
+        run.update({out.name: content.getvalue()})
+    else:
+        write_atomic(out, content.getvalue(), private=False)
 
 
 def _colours(labels: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import math
-import shutil
+import re
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,19 +19,30 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import write_atomic
+from jule.files import make_folder, write_atomic
+from jule.forward import MergeTree
 from jule.forward.branches import leaf_intervals
+from jule.locks import hold
 from jule.progress import Progress
 from jule.report.arrays import page_arrays
-from jule.report.inputs import originals_url, read_run_images
+from jule.report.inputs import (
+    is_trusted,
+    originals_url,
+    read_run_images,
+    read_skipped,
+    read_snapshots,
+)
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
 from jule.report.summary import summarize
-from jule.runs.folder import PAGE, SKIPPED, SNAPSHOTS, SUMMARY, RunFolder
+from jule.runs.folder import RunFolder
+from jule.runs.manifest import read_manifest
+from jule.runs.names import PAGE, PAGE_PICTURES, SUMMARY
 from jule.runs.results import RunResults, read_results
-from jule.runs.snapshots import Snapshot, load_snapshots
-from jule.runs.tables import read_skipped
+from jule.runs.snapshots import Snapshot
 
+# A sheet is named by its content, so that a page never shows the sheets of another.
+SHEET = re.compile(r"sheet-[0-9a-f]{16}\.(jpg|png)")
 NOTEBOOK_MOST = 20_000_000  # bytes of thumbnails in the cell of a notebook
 
 
@@ -86,14 +99,16 @@ class Report:
             Called with the name of a stage and the fraction of it that is done.
         """
         results = results or read_results(run)
+        link_originals = bool(source) or images is not None or is_trusted(run)
         images, problem = read_run_images(run, source) if images is None else (images, "")
         made = cls.of_results(
             results,
             images,
-            source=source or run.about()["source"] or run.folder,
-            skipped=read_skipped(run.path(SKIPPED)),
-            snapshots=load_snapshots(run.path(SNAPSHOTS)),
+            source=source or run.about()["source"] or run.home,
+            skipped=read_skipped(run),
+            snapshots=read_snapshots(run, len(results.names)),
             no_pictures=problem,
+            link_originals=link_originals,
             umap=umap,
             progress=progress,
         )
@@ -109,6 +124,7 @@ class Report:
         skipped: Sequence[tuple[str, str]] = (),
         snapshots: Sequence[Snapshot] = (),
         no_pictures: str = "",
+        link_originals: bool = True,
         umap: bool = True,
         progress: Progress | None = None,
     ) -> Report:
@@ -128,30 +144,30 @@ class Report:
             The positions of the samples after each period.
         no_pictures
             The reason if there are no images, shown on the page.
+        link_originals
+            Whether the page may show the originals, if `source` is a folder.
         umap
             Whether to add a UMAP map where umap-learn is installed, which takes longer.
         progress
             Called with the name of a stage and the fraction of it that is done.
         """
         tell = progress or (lambda *_: None)
+        tell("pictures", 0.0)
+        sheets, problem = _sheets(images, results.result.tree)
+        tell("pictures", 1.0)
         tell("summary", 0.0)
         summary = summarize(
             results,
-            images,
+            images if not problem else None,
             skipped=skipped,
             snapshots=snapshots,
             title=Path(source).name,
-            no_pictures=no_pictures,
-            originals=originals_url(source, results.names),
+            no_pictures=problem or no_pictures,
+            originals=originals_url(source, results.names) if link_originals else None,
         )
         tell("positions", 0.0)
         arrays = page_arrays(results, snapshots, umap=umap)
-        tell("pictures", 0.0)
-        sheets = None
-        if images is not None and images.ndim > 2:
-            starts, _ = leaf_intervals(results.result.tree)
-            sheets = make_sheets(images, np.argsort(starts[: len(images)]))
-        tell("pictures", 1.0)
+        tell("positions", 1.0)
         return cls(summary, arrays, results.names, sheets)
 
     @cached_property
@@ -169,35 +185,47 @@ class Report:
         names = None if numbered else self.names
         return render(_finite(self.summary), self.arrays, names, self.sheets, urls)
 
+    def _files(self, name: str, folder: str) -> dict[str, bytes]:
+        """Return the page and its sheets as files; with up to 2,000 images, the page alone."""
+        sheets = {}
+        text = ""
+        if self.sheets is not None and not self.sheets.inline:
+            suffix = "png" if self.sheets.kind == "png" else "jpg"
+            names = [
+                f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
+                for content in self.sheets.content
+            ]
+            text = self._page([f"{quote(folder, errors='surrogateescape')}/{one}" for one in names])
+            each = zip(names, self.sheets.content, strict=True)
+            sheets = {f"{folder}/{one}": content for one, content in each}
+        # Bytes in a name that are not UTF-8 are shown as escapes.
+        page = (text or self.html).encode("utf-8", "backslashreplace")
+        return {**sheets, name: page}
+
     def write_html(self, path: str | Path) -> Path:
         """Write the page; more than 2,000 thumbnails go into a folder beside it."""
         path = Path(path)
+        if self.folder is not None and path.absolute() == (self.folder / PAGE).absolute():
+            return self.write(RunFolder(self.folder))
         folder = path.with_name(path.stem + "_pictures")
-        beside = self.sheets is not None and not self.sheets.inline
-        names = self._write_sheets(folder) if beside else []
-        urls = [f"{quote(folder.name, errors='surrogateescape')}/{name}" for name in names]
-        text = self._page(urls) if beside else self.html
-        # Bytes in a name that are not UTF-8 are shown as escapes.
-        write_atomic(path, text.encode("utf-8", "backslashreplace"))
-        if not beside:
-            shutil.rmtree(folder, ignore_errors=True)  # of an earlier, larger report
+        files = self._files(path.name, folder.name)
+        if len(files) > 1:
+            with suppress(FileExistsError):
+                folder.mkdir()  # as readable as the page: the user chose the place
+            make_folder(folder)  # raises if it is a link
+        for name, content in files.items():  # the page is the last one
+            write_atomic(path.parent / name, content, private=False)
+        _remove_sheets(folder, keep=files)
         return path
 
-    def _write_sheets(self, folder: Path) -> list[str]:
-        assert self.sheets is not None
-        folder.mkdir(exist_ok=True)
-        names = [f"{number:04d}.{self.sheets.kind}" for number in range(len(self.sheets.content))]
-        for name, content in zip(names, self.sheets.content, strict=True):
-            write_atomic(folder / name, content)
-        for old in folder.glob("[0-9][0-9][0-9][0-9].*"):
-            if old.name not in names:
-                old.unlink()
-        return names
-
     def write(self, run: RunFolder) -> Path:
-        """Write report.html and report.json into a run folder."""
-        write_atomic(run.path(SUMMARY), self.json.encode())
-        return self.write_html(run.path(PAGE))
+        """Write report.html, its sheets and report.json into a run folder, all or none."""
+        files = {**self._files(PAGE, PAGE_PICTURES), SUMMARY: self.json.encode()}
+        with hold(run.folder):
+            listed = read_manifest(run.folder) or {}
+            old = tuple(name for name in listed if name.startswith(f"{PAGE_PICTURES}/"))
+            run.update(files, remove=old)
+        return run.path(PAGE)
 
     def open(self, path: str | Path | None = None) -> Path:
         """Write the page and open it in the browser.
@@ -216,6 +244,28 @@ class Report:
             f'<iframe srcdoc="{html.escape(page)}" title="The page of a run" '
             'style="width:100%;height:48rem;border:0" loading="lazy"></iframe>'
         )
+
+
+def _sheets(images: NDArray | None, tree: MergeTree) -> tuple[Sheets | None, str]:
+    """Return the thumbnails, or the reason why there are none although there are images."""
+    if images is None or images.ndim < 3:
+        return None, ""
+    starts, _ = leaf_intervals(tree)
+    try:
+        return make_sheets(images, np.argsort(starts[: len(images)])), ""
+    except Exception as error:  # a page without pictures is better than none
+        return None, f"no thumbnails can be made ({str(error) or type(error).__name__})"
+
+
+def _remove_sheets(folder: Path, keep: Container[str]) -> None:
+    """Remove the sheets of an earlier page; anything else in the folder stays."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for old in folder.iterdir():
+        if SHEET.fullmatch(old.name) and f"{folder.name}/{old.name}" not in keep:
+            old.unlink(missing_ok=True)
+    with suppress(OSError):  # it is not empty
+        folder.rmdir()
 
 
 def _finite(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 import zlib
 from collections.abc import Mapping
@@ -13,15 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import write_atomic
+from jule.files import parse_json, read_regular
 from jule.joint.result import Result, recut, recut_names, with_labels
-from jule.runs.folder import LABELS, LABELS_AUTO, RunFolder
+from jule.locks import hold
+from jule.runs.folder import RunFolder
+from jule.runs.names import LABELS, LABELS_AUTO
 from jule.runs.results import RunResults, read_automatic, read_results
-from jule.runs.tables import write_labels
+from jule.runs.tables import labels_csv
 
 FORMAT = "jule-edits-2"
 KEYS = {"format", "run", "labels", "k", "names", "moves", "clusters"}
 LONGEST_NAME = 200
+MOST_BYTES = 2**28  # of a file of edits: a million moves have a tenth of it
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def read_edits(path: Path) -> Edits:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: download the JSON file on the page")
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(read_regular(path.resolve(), MOST_BYTES))
     except ValueError as error:
         raise ValueError(
             f"{path} is not JSON ({error}): use the file of the button 'Download JSON' on the page"
@@ -217,6 +219,12 @@ def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
 
     The labels as they were found are kept in labels_auto.csv.
     """
+    run.about()  # raises if there is no run
+    with hold(run.home):
+        return _apply_edits(run, edits)
+
+
+def _apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
     results = read_results(run)
     if edits.run != results.id:
         raise ValueError(
@@ -234,9 +242,8 @@ def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
         first_copies=results.first_copies,
     )
     after = replace(results, result=result, cluster_names=edited.names, by_hand=by_hand)
-    if not run.is_edited:
-        write_atomic(run.path(LABELS_AUTO), run.path(LABELS).read_bytes())
-    write_labels(run.path(LABELS), after.columns(), by_hand)
+    files = {} if results.edited else {LABELS_AUTO: run.read(LABELS)}
+    run.update({**files, LABELS: labels_csv(after.columns(), by_hand)})
     return after, int(edited.moved.sum())
 
 

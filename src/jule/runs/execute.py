@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,16 +12,19 @@ from numpy.typing import NDArray
 
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device, get_weights, set_weights
-from jule.files import delay_interrupts
+from jule.files import delay_interrupts, make_folder
 from jule.forward import prepare
 from jule.images import fingerprint
 from jule.joint import finish, init_network, joint_learning
 from jule.joint.loop import begin
 from jule.joint.state import State, load_state, save_state
+from jule.locks import hold
 from jule.progress import Progress
-from jule.runs.folder import SNAPSHOTS, STATES, RunFolder
-from jule.runs.results import RunResults, new_results, write_results
+from jule.runs.folder import RunFolder
+from jule.runs.names import SNAPSHOTS, STATES
+from jule.runs.results import RunResults, new_results, read_results, write_results
 from jule.runs.snapshots import save_snapshot, shown_samples, take_snapshot
+from jule.runs.update import remove_leftovers
 
 
 def execute(
@@ -30,6 +32,7 @@ def execute(
     samples: NDArray,
     *,
     names: Sequence[str] | None = None,
+    indices: NDArray[np.int64] | None = None,
     labels: NDArray | None = None,
     first_copies: NDArray[np.int64] | None = None,
     data: dict[str, Any] | None = None,
@@ -39,6 +42,8 @@ def execute(
 ) -> RunResults:
     """Start a run, or resume it where it stopped, and write all its results.
 
+    The results of a run that is already finished are read.
+
     Parameters
     ----------
     run
@@ -47,6 +52,8 @@ def execute(
         The images or vectors it was created for.
     names
         One path or name per sample; numbers by default.
+    indices
+        (n,) position of each sample in its source; 0, 1, ... by default.
     labels
         True classes, used only to score the result.
     first_copies
@@ -71,12 +78,43 @@ def execute(
     ...     execute(run, points).result.n_clusters
     2
     """
+    with hold(run.home):
+        if run.is_finished:
+            return read_results(run)
+        return _execute(
+            run,
+            samples,
+            names=names,
+            indices=indices,
+            labels=labels,
+            first_copies=first_copies,
+            data=data,
+            device=device,
+            embedder=embedder,
+            progress=progress,
+        )
+
+
+def _execute(
+    run: RunFolder,
+    samples: NDArray,
+    *,
+    names: Sequence[str] | None,
+    indices: NDArray[np.int64] | None,
+    labels: NDArray | None,
+    first_copies: NDArray[np.int64] | None,
+    data: dict[str, Any] | None,
+    device: str,
+    embedder: Embedder | None,
+    progress: Progress | None,
+) -> RunResults:
     started = time.perf_counter()
+    remove_leftovers(run.folder)
     about, config = run.about(), run.config()
     _check_same_data(run, about["data"], data or fingerprint(samples))
     identity = {"config": config.to_json(), "data": about["data"]}
     embedder = (embedder or init_network(samples, config)).to(best_device(device))
-    run.path(STATES).mkdir(exist_ok=True)
+    make_folder(run.path(STATES))
     state = load_state(run.path(STATES), identity)
     shown = shown_samples(len(samples))
     if state is None:
@@ -108,10 +146,10 @@ def execute(
         seconds=before + time.perf_counter() - started,
         true_labels=labels,
         first_copies=first_copies,
+        indices=indices,
     )
     with delay_interrupts():
-        write_results(run, results, embedder)
-    shutil.rmtree(run.path(STATES), ignore_errors=True)  # there is nothing left to resume
+        write_results(run, results, embedder)  # also removes the states: nothing is left to resume
     return results
 
 

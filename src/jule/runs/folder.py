@@ -1,50 +1,40 @@
-"""A run folder, and the names of its files.
-
-config.json          settings, and a description of the data
-state/               the newest states, until the run is finished
-history.json         one entry per period
-snapshots/           positions of the samples before the first period and after each period
-labels.csv           one row per sample: path, cluster, confidence, rank, name, by_hand
-labels_auto.csv      the labels as they were found, if they have been edited
-skipped.csv          files that could not be read, and why
-duplicates.csv       images that are exact copies of others
-labels_sf.npy        SF
-labels_rc.npy        RC
-embedding.npy        the final representation
-neighbors.npz        its nearest neighbours
-tree.npz             its merge tree, which passes through the labels as they were found
-network.safetensors  the network
-result.json          the numbers of the run; written last, so a run that has it is complete
-report.html, report.json, report_pictures/    the page
-"""
+"""A run folder: what a run is made from, and the creation of new runs."""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jule.files import write_json
+from jule.files import (
+    MOST_JSON,
+    checked_json,
+    make_folder,
+    parse_checked_json,
+    parse_json,
+    read_regular,
+    remove_tree,
+    write_atomic,
+)
 from jule.images import ImageSpec
 from jule.joint.config import Config
+from jule.locks import hold
+from jule.runs.manifest import (
+    DamagedError,
+    Manifest,
+    damaged,
+    describe,
+    own_files,
+    read_listed,
+    read_manifest,
+)
+from jule.runs.names import CONFIG, LABELS_AUTO, MANIFEST, NEXT, PAGE, RESULT, STATES, SUMMARY
+from jule.runs.trust import sign
+from jule.runs.update import is_empty, recover, remove_leftovers, update_files
 
-FORMAT = "jule-run-2"
-CONFIG, RESULT, HISTORY = "config.json", "result.json", "history.json"
-LABELS, LABELS_AUTO = "labels.csv", "labels_auto.csv"
-SKIPPED, DUPLICATES = "skipped.csv", "duplicates.csv"
-LABELS_SF, LABELS_RC = "labels_sf.npy", "labels_rc.npy"
-EMBEDDING, NEIGHBORS, TREE = "embedding.npy", "neighbors.npz", "tree.npz"
-NETWORK = "network.safetensors"
-IMAGES = "images.npz"
-STATES, SNAPSHOTS = "state", "snapshots"
-PAGE, SUMMARY, PAGE_PICTURES = "report.html", "report.json", "report_pictures"
-FILES = (
-    CONFIG, RESULT, HISTORY, LABELS, LABELS_AUTO, SKIPPED, DUPLICATES, LABELS_SF, LABELS_RC,
-    EMBEDDING, NEIGHBORS, TREE, NETWORK, IMAGES, PAGE, SUMMARY,
-)  # fmt: skip
-FOLDERS = (STATES, SNAPSHOTS, PAGE_PICTURES)
+FORMAT = "jule-run-3"
+EARLIER = ("jule-run-1", "jule-run-2")
 
 
 class RunFolder:
@@ -67,42 +57,88 @@ class RunFolder:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.folder)!r})"
 
+    @property
+    def home(self) -> Path:
+        """The folder that the user named; a run that will replace another is built inside it."""
+        return self.folder.parent if self.folder.name == NEXT else self.folder
+
     def path(self, name: str) -> Path:
         """Return the path of one of the run's files."""
         return self.folder / name
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run is finished and all its results exist."""
-        return self.path(RESULT).exists()
+        """Whether the run is finished and its results were written."""
+        recover(self.home)
+        manifest = read_manifest(self.folder)
+        return manifest is not None and RESULT in manifest
 
     @property
     def is_edited(self) -> bool:
         """Whether the labels have been edited since they were found."""
-        return self.path(LABELS_AUTO).exists()
+        return LABELS_AUTO in (read_manifest(self.folder) or {})
+
+    def manifest(self) -> Manifest:
+        """Read the manifest; raise if the run is not finished."""
+        self.about()
+        manifest = read_manifest(self.folder)
+        if manifest is None or RESULT not in manifest:
+            raise ValueError(f"{self.home} is not finished: run jule resume {self.home}")
+        return manifest
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file of a finished run, after checking that it is whole."""
+        return read_listed(self.folder, name, self.manifest())
+
+    def update(self, files: dict[str, bytes], *, remove: tuple[str, ...] = ()) -> None:
+        """Write and remove files of the run, all at once, together with its manifest."""
+        update_files(self.folder, files, remove=remove)
 
     def about(self) -> dict[str, Any]:
         """Read config.json: the settings, the data and its source."""
         path = self.path(CONFIG)
-        if not path.exists():
-            raise FileNotFoundError(f"{self.folder} is not a run folder: it has no {CONFIG}")
+        recover(self.home)
         try:
-            about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}") from error
-        written = about.get("format") if isinstance(about, dict) else None
-        if written == "jule-run-1":
+            content = read_regular(path, MOST_JSON)
+            value = parse_json(content)
+        except FileNotFoundError:
+            raise FileNotFoundError(self._why_no_config()) from None
+        except (ValueError, OSError) as error:
+            raise damaged(path, error) from error
+        written = value.get("format") if isinstance(value, dict) else None
+        if written in EARLIER:
             raise ValueError(
                 f"{self.folder} was written by an earlier version of jule ({written}), which this "
                 "version cannot read: run jule cluster again"
             )
         if written != FORMAT:
             raise ValueError(f"{path} does not belong to a run: its format is {written!r}")
+        try:
+            about = parse_checked_json(content)
+            _check_about(about)
+        except ValueError as error:
+            raise damaged(path, error) from error
+        manifest = read_manifest(self.folder) or {}
+        if CONFIG in manifest and describe(content) != manifest[CONFIG]:
+            raise damaged(path, "it has changed since it was written")
         return about
+
+    def _why_no_config(self) -> str:
+        if not self.folder.exists():
+            return f"{self.folder} does not exist"
+        if is_empty(self.folder):
+            return f"{self.folder} has no run in it yet: run jule cluster again"
+        if self.path(MANIFEST).exists():
+            return f"{self.path(CONFIG)} is missing: copy the run again, or run jule cluster again"
+        return f"{self.folder} is not a run folder: it has no {CONFIG}"
 
     def config(self) -> Config:
         """Read the settings."""
-        return Config.from_json(self.about()["config"])
+        values = self.about()["config"]
+        try:
+            return Config.from_json(values)
+        except ValueError as error:
+            raise damaged(self.path(CONFIG), error) from error
 
     def sample_shape(self) -> tuple[int, ...]:
         """Return the shape of one sample."""
@@ -111,12 +147,37 @@ class RunFolder:
     def image_spec(self) -> ImageSpec | None:
         """Return the size and colour mode of the images; None for vectors and floats."""
         about = self.about()
-        if about.get("image_spec") is not None:
+        if about["image_spec"] is not None:
             return ImageSpec(**about["image_spec"])
         shape = self.sample_shape()
         if about["data"]["dtype"] != "uint8" or len(shape) < 2 or shape[2:] not in ((), (3,)):
             return None
         return ImageSpec(shape[0], shape[1], 3 if len(shape) == 3 else 1)
+
+
+def _check_about(about: dict[str, Any]) -> None:
+    """Raise ValueError unless a config.json has all entries, with the right types."""
+    kinds = {"source": str, "folder_classes": bool, "data": dict, "config": dict, "signature": str}
+    for name, kind in kinds.items():
+        if not isinstance(about.get(name), kind):
+            raise ValueError(f"its entry {name!r} is missing or has the wrong type")
+    shape = about["data"].get("shape")
+    if not isinstance(shape, list) or len(shape) < 2 or not all(_is_size(one) for one in shape):
+        raise ValueError("the shape of its data is missing or wrong")
+    if not isinstance(about["data"].get("dtype"), str):
+        raise ValueError("the type of its data is missing or wrong")
+    spec = about.get("image_spec")
+    if spec is not None:
+        try:
+            if not all(_is_size(spec[name]) for name in ("height", "width", "channels")):
+                raise ValueError("a size is not a positive integer")
+            ImageSpec(**spec)
+        except (TypeError, KeyError, ValueError) as error:
+            raise ValueError(f"its image_spec is wrong ({error})") from None
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and value > 0
 
 
 def create_run(
@@ -129,7 +190,10 @@ def create_run(
     folder_classes: bool = False,
     overwrite: bool = False,
 ) -> RunFolder:
-    """Create the folder of a new run.
+    """Create a new run.
+
+    A run that replaces another one is built in a hidden folder inside the old one. It takes its
+    place when it is finished; until then the old run is unchanged.
 
     Parameters
     ----------
@@ -142,7 +206,8 @@ def create_run(
     source, spec, folder_classes
         Where and how to read the samples again.
     overwrite
-        Whether to replace a run that is already in the folder.
+        Whether to replace a run that is already in the folder. Only the files of that run are
+        removed; anything else in the folder stays.
 
     Examples
     --------
@@ -153,56 +218,113 @@ def create_run(
     ...     create_run(folder, Config(n_clusters=2), fingerprint(np.eye(3))).config().n_clusters
     2
     """
-    run = RunFolder(folder)
+    home = Path(folder)
     if not overwrite:
-        check_new_folder(run.folder)
-    elif run.folder.exists() and any(run.folder.iterdir()):
-        check_run_folder(run.folder)
-        remove_run(run.folder)
-    was_there = run.folder.exists()
-    run.folder.mkdir(parents=True, exist_ok=True)
+        check_new_folder(home)
+    was_there = home.exists()
+    if was_there and not home.is_dir():
+        raise FileExistsError(f"{home} is a file: choose another folder")
     try:
-        write_json(
-            run.path(CONFIG),
-            {
+        if not was_there:
+            make_folder(home)
+        with hold(home):
+            recover(home)
+            target = home
+            if not is_empty(home):
+                if not overwrite:
+                    check_new_folder(home)
+                check_run_folder(home)
+                target = home / NEXT
+                remove_tree(target)
+                make_folder(target)
+            run = RunFolder(target)
+            about = {
                 "format": FORMAT,
                 "source": source,
                 "image_spec": None if spec is None else spec.to_json(),
                 "folder_classes": folder_classes,
                 "data": data,
                 "config": config.to_json(),
-            },
-        )
-    except OSError:
+                "signature": sign(source, data),
+            }
+            write_atomic(run.path(CONFIG), checked_json(about))
+            return run
+    except BaseException:
         if not was_there:
-            shutil.rmtree(run.folder, ignore_errors=True)
+            with suppress(OSError):
+                home.rmdir()
         raise
-    return run
 
 
-def remove_run(folder: Path) -> None:
-    """Remove the files of a run from its folder; anything else in it stays."""
-    for name in FILES:
-        (folder / name).unlink(missing_ok=True)
-    for name in FOLDERS:
-        if not (folder / name).is_symlink():
-            shutil.rmtree(folder / name, ignore_errors=True)
+def unfinished_run(folder: str | os.PathLike[str]) -> RunFolder | None:
+    """Return the run in a folder that can be resumed; None if there is none.
+
+    It is the one that will replace a finished run, if there is such a one.
+
+    Examples
+    --------
+    >>> unfinished_run("nowhere") is None
+    True
+    """
+    home = Path(folder)
+    recover(home)
+    following = home / NEXT
+    if not following.is_symlink() and (following / CONFIG).exists():
+        return RunFolder(following)
+    if (home / CONFIG).exists() and not RunFolder(home).is_finished:
+        return RunFolder(home)
+    return None
+
+
+def complete(run: RunFolder) -> bool:
+    """Remove what a killed process left of a finished run; return whether its page is missing.
+
+    A page that is damaged is missing, too.
+    """
+    with hold(run.home):
+        remove_leftovers(run.home)
+        if unfinished_run(run.home) is None:
+            remove_tree(run.home / NEXT)
+        for name in own_files(run.home):
+            if name.startswith(f"{STATES}/"):
+                run.path(name).unlink()
+        with suppress(OSError):  # it is not there, or has files of the user
+            run.path(STATES).rmdir()
+        return not all(_is_whole(run, name) for name in (PAGE, SUMMARY))
+
+
+def _is_whole(run: RunFolder, name: str) -> bool:
+    try:
+        run.read(name)
+    except DamagedError:
+        return False
+    return True
 
 
 def check_run_folder(folder: Path) -> None:
-    """Raise unless a folder contains a run, so that nothing else is ever deleted."""
+    """Raise unless a folder contains a run, so that nothing else is ever replaced."""
+    with suppress(DamagedError):
+        if read_manifest(folder) is not None:
+            return
     try:
-        written = json.loads((folder / CONFIG).read_text(encoding="utf-8"))["format"]
+        written = parse_json(read_regular(folder / CONFIG, MOST_JSON))["format"]
     except (OSError, ValueError, KeyError, TypeError):
         written = ""
-    if not str(written).startswith("jule-run-"):
-        raise FileExistsError(
-            f"{folder} is not empty and is not a run, so it is not replaced: choose another folder"
-        )
+    if str(written).startswith("jule-run-") or _has_only_own_files(folder):
+        return
+    raise FileExistsError(
+        f"{folder} is not empty and is not a run, so it is not replaced: choose another folder"
+    )
+
+
+def _has_only_own_files(folder: Path) -> bool:
+    """Return whether a run without a readable config.json has nothing else in its folder."""
+    found = {path.split("/")[0] for path in own_files(folder)}
+    return MANIFEST in found and set(os.listdir(folder)) <= found
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raise if a folder is not empty, or is a file.
+    """Raise if a folder is not empty, or is a file; leftovers of killed processes do not count.
 
     Examples
     --------
@@ -210,7 +332,7 @@ def check_new_folder(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file: choose another folder")
-    if folder.exists() and any(folder.iterdir()):
+    if not is_empty(folder):
         raise FileExistsError(
             f"{folder} exists and is not empty: resume it (jule resume), choose another folder, "
             "or replace it (--overwrite)"

@@ -38,6 +38,8 @@ class Prediction:
         (m,) squared distance from the centre of the cluster.
     cluster_names
         The names of the clusters that have one.
+    indices
+        (m,) position of each sample in its source, which identifies it: names may repeat.
     """
 
     names: list[str]
@@ -45,11 +47,17 @@ class Prediction:
     confidence: NDArray[np.float64]
     distances: NDArray[np.float64]
     cluster_names: dict[int, str]
+    indices: NDArray[np.int64]
 
     def columns(self) -> Columns:
-        """Return the table of labels: path, cluster, confidence, rank, name."""
+        """Return the table of labels: path, cluster, confidence, rank, name, index."""
         return label_columns(
-            self.names, self.labels, self.confidence, self.distances, self.cluster_names
+            self.names,
+            self.labels,
+            self.confidence,
+            self.distances,
+            self.cluster_names,
+            self.indices,
         )
 
 
@@ -83,8 +91,22 @@ def predict_samples(
     samples: NDArray,
     names: list[str],
     progress: Progress | None = None,
+    *,
+    indices: NDArray[np.int64] | None = None,
 ) -> Prediction:
-    """Predict the clusters of new samples, read by `read_for_run`."""
+    """Predict the clusters of new samples, read by `read_for_run`.
+
+    Parameters
+    ----------
+    results, embedder
+        The run and its network.
+    samples, names
+        The samples, and one path or name for each.
+    progress
+        Called with the name of a stage and the fraction of it that is done.
+    indices
+        (m,) position of each sample in its source; 0, 1, ... by default.
+    """
     from jule.backward import embed
 
     result = results.result
@@ -99,6 +121,7 @@ def predict_samples(
         shares.max(axis=1),
         np.einsum("ij,ij->i", gap, gap, dtype=np.float64),
         results.cluster_names,
+        np.arange(len(names)) if indices is None else indices,
     )
 
 

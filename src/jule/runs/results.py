@@ -7,24 +7,24 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
-from jule.files import write_array, write_arrays, write_atomic, write_json
+from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances, label_confidence
 from jule.joint.choose import Choice
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_names, with_labels
 from jule.joint.state import Period
-from jule.runs.folder import (
+from jule.runs.arrays import parse_array, parse_arrays
+from jule.runs.folder import FORMAT, RunFolder
+from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed
+from jule.runs.names import (
     DUPLICATES,
     EMBEDDING,
-    FORMAT,
     HISTORY,
     LABELS,
     LABELS_AUTO,
@@ -34,16 +34,16 @@ from jule.runs.folder import (
     NETWORK,
     RESULT,
     TREE,
-    RunFolder,
 )
 from jule.runs.tables import (
     Columns,
     LabelTable,
     label_columns,
-    read_first_copies,
-    read_labels,
-    write_labels,
+    labels_csv,
+    parse_first_copies,
+    parse_labels,
 )
+from jule.runs.update import replace_run
 
 if TYPE_CHECKING:
     from torch import nn
@@ -81,6 +81,8 @@ class RunResults:
         (n,) whether each sample was moved by hand.
     first_copies
         (n,) index of the original of each sample; its own index if it is not a copy.
+    indices
+        (n,) position of each sample in its source, which identifies it: names may repeat.
     """
 
     id: str
@@ -94,6 +96,7 @@ class RunResults:
     cluster_names: dict[int, str]
     by_hand: NDArray[np.bool_] = field(repr=False)
     first_copies: NDArray[np.int64] = field(repr=False)
+    indices: NDArray[np.int64] = field(repr=False)
 
     @property
     def edited(self) -> bool:
@@ -111,7 +114,7 @@ class RunResults:
             confidence[self.by_hand] = 1.0
             names = recut_names(result, self.cluster_names, k, self.config)
         distances = centre_distances(result.embedding, labels)
-        return label_columns(self.names, labels, confidence, distances, names)
+        return label_columns(self.names, labels, confidence, distances, names, self.indices)
 
 
 def new_results(
@@ -123,6 +126,7 @@ def new_results(
     seconds: float = 0.0,
     true_labels: NDArray | None = None,
     first_copies: NDArray[np.int64] | None = None,
+    indices: NDArray[np.int64] | None = None,
 ) -> RunResults:
     """Return the results of a run that has just ended; `true_labels` are only used to score it."""
     from jule.evaluation import accuracy, nmi  # loads scipy, which reading results does not need
@@ -148,127 +152,220 @@ def new_results(
         cluster_names={},
         by_hand=np.zeros(n, bool),
         first_copies=np.arange(n) if first_copies is None else first_copies,
+        indices=np.arange(n) if indices is None else indices,
     )
 
 
 def _identifier(tree: MergeTree, names: Sequence[str]) -> str:
     value = zlib.crc32(tree.merges.astype("<i8").tobytes())
     for name in names:
-        value = zlib.crc32(name.encode("utf-8", "surrogateescape") + b"\0", value)
+        value = zlib.crc32(name.encode("utf-8", "surrogatepass") + b"\0", value)
     return f"{value:08x}"
 
 
 def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> None:
-    """Write all files of a finished run, result.json last."""
+    """Write all files of a finished run at once; a run that replaces another takes its place."""
     from jule.backward.embedder import describe, get_weights
 
     result = results.result
-    write_json(run.path(HISTORY), [asdict(period) for period in results.history])
-    write_labels(run.path(LABELS), results.columns(), results.by_hand)
-    write_array(run.path(LABELS_SF), result.labels_sf)
-    write_array(run.path(LABELS_RC), result.labels_rc)
-    write_array(run.path(EMBEDDING), result.embedding)
+    # A single entry, because safetensors writes several in random order.
+    about = {"format": FORMAT, "network": describe(embedder)}
+    metadata = {"jule": json.dumps(about, sort_keys=True)}
+    numbers = {
+        "id": results.id,
+        "n_samples": len(result.labels),
+        "n_clusters": result.n_clusters,
+        "sizes": np.bincount(result.labels).tolist(),
+        "chosen": result.chosen,
+        "sigma2": result.sigma2,
+        "suggestions": result.suggestions,
+        "choice": None if result.choice is None else asdict(result.choice),
+        "seconds": results.seconds,
+        "scores": results.scores,
+        "agreement": results.agreement,
+    }
     neighbors = result.neighbors
-    write_arrays(run.path(NEIGHBORS), indices=neighbors.indices, distances=neighbors.distances)
-    result.tree.save(run.path(TREE))
-    metadata = {"format": FORMAT, "network": json.dumps(describe(embedder))}
-    write_atomic(run.path(NETWORK), save(get_weights(embedder), metadata))
-    write_json(
-        run.path(RESULT),
+    run.update(
         {
-            "id": results.id,
-            "n_samples": len(result.labels),
-            "n_clusters": result.n_clusters,
-            "sizes": np.bincount(result.labels).tolist(),
-            "chosen": result.chosen,
-            "sigma2": result.sigma2,
-            "suggestions": result.suggestions,
-            "choice": None if result.choice is None else asdict(result.choice),
-            "seconds": results.seconds,
-            "scores": results.scores,
-            "agreement": results.agreement,
-        },
+            HISTORY: json_bytes([asdict(period) for period in results.history]),
+            LABELS: labels_csv(results.columns(), results.by_hand),
+            LABELS_SF: array_bytes(result.labels_sf),
+            LABELS_RC: array_bytes(result.labels_rc),
+            EMBEDDING: array_bytes(result.embedding),
+            NEIGHBORS: arrays_bytes(indices=neighbors.indices, distances=neighbors.distances),
+            TREE: result.tree.to_bytes(),
+            NETWORK: save(get_weights(embedder), metadata),
+            RESULT: json_bytes(numbers),
+        }
     )
+    if run.folder != run.home:
+        replace_run(run.home)
 
 
 def check_finished(run: RunFolder) -> None:
     """Raise if a run is not finished."""
-    run.about()
-    if not run.is_finished:
-        raise ValueError(f"{run.folder} is not finished: run jule resume {run.folder}")
+    run.manifest()
 
 
 def read_results(run: RunFolder) -> RunResults:
     """Read the results of a finished run."""
+    while True:
+        manifest = run.manifest()
+        try:
+            return _read_results(run, manifest)
+        except DamagedError:
+            if run.manifest() == manifest:
+                raise
+            # Another process has changed the run since: read it again.
+
+
+def _read_results(run: RunFolder, manifest: Manifest) -> RunResults:
     config = run.config()
-    check_finished(run)
-    try:
-        found = json.loads(run.path(RESULT).read_text(encoding="utf-8"))
-        history = json.loads(run.path(HISTORY).read_text(encoding="utf-8"))
-        table = read_labels(run.path(LABELS))
-        automatic = read_labels(run.path(LABELS_AUTO)) if run.is_edited else table
-        first_copies = read_first_copies(run.path(DUPLICATES), table.names)
-        result = _read_result(run, found, automatic)
-        if not len(table.labels) == len(result.embedding) == result.tree.n_samples:
-            raise ValueError("its files have different lengths")
-        if _identifier(result.tree, table.names) != found["id"]:
-            raise ValueError(f"the rows of {LABELS} are not those of the run, in its order")
-        if not np.array_equal(np.unique(table.labels), np.arange(table.labels.max() + 1)):
-            raise ValueError(f"the clusters in {LABELS} are not numbered 0, 1, ... without a gap")
-        if run.is_edited:
-            result = with_labels(
-                result, table.labels, config, by_hand=table.by_hand, first_copies=first_copies
-            )
-        return RunResults(
-            id=str(found["id"]),
-            config=config,
-            names=table.names,
-            result=result,
-            history=tuple(Period(**period) for period in history),
-            seconds=float(found["seconds"]),
-            scores=found["scores"],
-            agreement=float(found["agreement"]),
-            cluster_names=table.cluster_names,
-            by_hand=table.by_hand,
-            first_copies=first_copies,
+    table = _read_labels(run, LABELS, manifest)
+    edited = LABELS_AUTO in manifest
+    automatic = _read_labels(run, LABELS_AUTO, manifest) if edited else table
+    first_copies = np.arange(len(table.labels))
+    if DUPLICATES in manifest:
+        content = read_listed(run.folder, DUPLICATES, manifest)
+        first_copies = parse_first_copies(content, table.indices, str(run.path(DUPLICATES)))
+    found = _read_numbers(run, manifest)
+    result = _read_result(run, found, automatic, manifest)
+    if not len(table.labels) == len(automatic.labels) == result.tree.n_samples:
+        raise damaged(run.path(LABELS), "it has a different number of samples than other files")
+    if _identifier(result.tree, table.names) != found["id"]:
+        raise damaged(run.path(LABELS), "its rows are not those of the run, in its order")
+    if edited:
+        result = with_labels(
+            result, table.labels, config, by_hand=table.by_hand, first_copies=first_copies
         )
-    except (KeyError, TypeError, ValueError, EOFError, IndexError, BadZipFile, zlib.error) as error:
-        raise ValueError(f"{run.folder} cannot be read: {error}") from error
+    return RunResults(
+        id=found["id"],
+        config=config,
+        names=table.names,
+        result=result,
+        history=_read_history(run, manifest),
+        seconds=found["seconds"],
+        scores=found["scores"],
+        agreement=found["agreement"],
+        cluster_names=table.cluster_names,
+        by_hand=table.by_hand,
+        first_copies=first_copies,
+        indices=table.indices,
+    )
 
 
 def read_automatic(run: RunFolder) -> Result:
     """Read the result of a finished run without later edits."""
-    check_finished(run)
-    found = json.loads(run.path(RESULT).read_text(encoding="utf-8"))
-    return _read_result(run, found, read_labels(run.path(LABELS_AUTO if run.is_edited else LABELS)))
+    manifest = run.manifest()
+    name = LABELS_AUTO if LABELS_AUTO in manifest else LABELS
+    table = _read_labels(run, name, manifest)
+    return _read_result(run, _read_numbers(run, manifest), table, manifest)
 
 
-def _read_result(run: RunFolder, found: Mapping[str, Any], table: LabelTable) -> Result:
-    choice = found["choice"]
-    with np.load(run.path(NEIGHBORS), allow_pickle=False) as archive:
-        neighbors = Neighbors(archive["indices"], archive["distances"])
+def _read_labels(run: RunFolder, name: str, manifest: Manifest) -> LabelTable:
+    path = run.path(name)
+    table = parse_labels(read_listed(run.folder, name, manifest), str(path))
+    if not np.array_equal(np.unique(table.labels), np.arange(table.labels.max() + 1)):
+        raise damaged(path, "its clusters are not numbered 0, 1, ... without a gap")
+    return table
+
+
+def _read_history(run: RunFolder, manifest: Manifest) -> tuple[Period, ...]:
+    path = run.path(HISTORY)
+    content = read_listed(run.folder, HISTORY, manifest)
+    try:
+        return tuple(Period.from_json(period) for period in parse_json(content))
+    except (ValueError, TypeError) as error:
+        raise damaged(path, error) from error
+
+
+def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
+    """Read result.json, with every entry checked."""
+    content = read_listed(run.folder, RESULT, manifest)
+    try:
+        found = parse_json(content)
+        choice = found["choice"]
+        return {
+            "id": str(found["id"]),
+            "chosen": str(found["chosen"]),
+            "sigma2": _number(found["sigma2"]),
+            "suggestions": _suggestions(found["suggestions"]),
+            "choice": None if choice is None else _choice(choice),
+            "seconds": _number(found["seconds"]),
+            "agreement": _number(found["agreement"]),
+            "scores": None if found["scores"] is None else _scores(found["scores"]),
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise damaged(run.path(RESULT), error) from error
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not np.isfinite(number := float(value)) or number < 0:
+        raise ValueError(f"{value!r} is not a number from 0 up")
+    return number
+
+
+def _suggestions(values: Any) -> tuple[tuple[int, float], ...]:
+    return tuple((int(k), float(score)) for k, score in values)
+
+
+def _choice(values: Mapping[str, Any]) -> Choice:
+    return Choice(int(values["k"]), float(values["sureness"]), _suggestions(values["candidates"]))
+
+
+def _scores(values: Mapping[str, Mapping[str, Any]]) -> Scores:
+    return {
+        which: {name: _number(values[which][name]) for name in ("nmi", "ac")}
+        for which in ("labels", "sf", "rc")
+    }
+
+
+def _read_result(
+    run: RunFolder, found: Mapping[str, Any], table: LabelTable, manifest: Manifest
+) -> Result:
+    n = len(table.labels)
+
+    def content(name: str) -> bytes:
+        return read_listed(run.folder, name, manifest)
+
+    def labels(name: str) -> NDArray[np.int32]:
+        array = parse_array(content(name), run.path(name), shape=(n,), kind="iu")
+        if array.min() < 0 or array.max() >= n:
+            raise damaged(run.path(name), f"its clusters are not between 0 and {n - 1}")
+        return array.astype(np.int32, copy=False)
+
+    try:
+        tree = MergeTree.from_bytes(content(TREE))
+    except DamagedError:
+        raise
+    except ValueError as error:
+        raise damaged(run.path(TREE), error) from error
+    if tree.n_samples != n:
+        raise damaged(run.path(TREE), f"it has {tree.n_samples} samples instead of {n}")
     return Result(
         labels=table.labels,
-        labels_sf=np.load(run.path(LABELS_SF), allow_pickle=False),
-        labels_rc=np.load(run.path(LABELS_RC), allow_pickle=False),
-        chosen=str(found["chosen"]),
+        labels_sf=labels(LABELS_SF),
+        labels_rc=labels(LABELS_RC),
+        chosen=found["chosen"],
         confidence=table.confidence,
-        tree=MergeTree.load(run.path(TREE)),
-        embedding=np.load(run.path(EMBEDDING), allow_pickle=False),
-        neighbors=neighbors,
-        sigma2=float(found["sigma2"]),
-        suggestions=_read_suggestions(found["suggestions"]),
-        choice=None if choice is None else _read_choice(choice),
+        tree=tree,
+        embedding=parse_array(content(EMBEDDING), run.path(EMBEDDING), shape=(n, None), kind="f"),
+        neighbors=_neighbors(content(NEIGHBORS), run, n),
+        sigma2=found["sigma2"],
+        suggestions=found["suggestions"],
+        choice=found["choice"],
     )
 
 
-def _read_choice(values: Mapping[str, Any]) -> Choice:
-    candidates = _read_suggestions(values["candidates"])
-    return Choice(int(values["k"]), float(values["sureness"]), candidates)
-
-
-def _read_suggestions(values: Sequence[Any]) -> tuple[tuple[int, float], ...]:
-    return tuple((int(k), float(score)) for k, score in values)
+def _neighbors(content: bytes, run: RunFolder, n: int) -> Neighbors:
+    path = run.path(NEIGHBORS)
+    arrays = parse_arrays(content, path, {"indices": "iu", "distances": "f"})
+    indices, distances = arrays["indices"], arrays["distances"]
+    if indices.ndim != 2 or len(indices) != n or distances.shape != indices.shape:
+        raise damaged(path, f"its arrays have the shapes {indices.shape} and {distances.shape}")
+    if indices.size and (indices.min() < 0 or indices.max() >= n or distances.min() < 0):
+        raise damaged(path, "a neighbour is not a sample of the run, or a distance is negative")
+    return Neighbors(indices, distances)
 
 
 def read_network(run: RunFolder, body: nn.Module | None = None, device: str = "auto") -> Embedder:
@@ -285,13 +382,17 @@ def read_network(run: RunFolder, body: nn.Module | None = None, device: str = "a
     """
     from jule.backward.embedder import best_device, rebuild, set_weights
 
-    check_finished(run)
+    content = run.read(NETWORK)
     try:
-        with safe_open(run.path(NETWORK), framework="np") as file:
-            about = json.loads((file.metadata() or {})["network"])
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        embedder = rebuild(about, body)
-        set_weights(embedder, weights)
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{run.path(NETWORK)} cannot be read: {error}") from error
+        embedder = rebuild(_network_description(content), body)
+        set_weights(embedder, load(content))
+    except Exception as error:  # safetensors and torch raise anything for damaged files
+        raise damaged(run.path(NETWORK), error) from error
     return embedder.to(best_device(device))
+
+
+def _network_description(content: bytes) -> Any:
+    """Return the description of a network in the header of a safetensors file."""
+    length = int.from_bytes(content[:8], "little")
+    header = parse_json(content[8 : 8 + length])
+    return parse_json(header["__metadata__"]["jule"].encode())["network"]

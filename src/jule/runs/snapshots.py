@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import re
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import write_arrays
+from jule.files import make_folder, write_arrays
 
 MOST_SAMPLES = 2000  # more points only hide each other
+MOST_BYTES = 100_000  # of an array of a snapshot; the positions have 24,000 and a header
 FEW_AXES = 512
 NAME = re.compile(r"snapshot-(\d{4})\.npz")
 
@@ -120,8 +125,7 @@ def _first_axes(centred: NDArray[np.float64], count: int) -> NDArray[np.float64]
 
 def save_snapshot(folder: Path, snapshot: Snapshot) -> Path:
     """Write a snapshot, atomically."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"snapshot-{snapshot.period:04d}.npz"
+    path = make_folder(folder) / f"snapshot-{snapshot.period:04d}.npz"
     write_arrays(
         path,
         period=np.int64(snapshot.period),
@@ -133,26 +137,75 @@ def save_snapshot(folder: Path, snapshot: Snapshot) -> Path:
     return path
 
 
-def load_snapshots(folder: Path) -> list[Snapshot]:
-    """Read all snapshots in a folder, in order; return an empty list if it does not exist.
+def load_snapshots(
+    read: Callable[[str], bytes], names: Iterable[str], n_samples: int
+) -> list[Snapshot]:
+    """Read the snapshots of a run, in the order of their periods.
+
+    They only decorate the page: one that cannot be read or is damaged is left out with a warning.
+
+    Parameters
+    ----------
+    read
+        Returns the content of a file of the run.
+    names
+        Names of files of the run, such as ``"snapshots/snapshot-0001.npz"``; others are ignored.
+    n_samples
+        The number of samples of the run.
 
     Examples
     --------
-    >>> load_snapshots(Path("nowhere"))
+    >>> load_snapshots(lambda name: b"", ["labels.csv"], 10)
     []
     """
-    if not folder.is_dir():
-        return []
-    paths = sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name))
-    return [_read(path) for path in paths]
+    found = []
+    for name in names:
+        if not NAME.fullmatch(name.rpartition("/")[2]):
+            continue
+        try:
+            found.append(parse_snapshot(read(name), n_samples))
+        except Exception as error:  # zipfile, zlib and numpy raise anything for damaged bytes
+            reason = str(error) or type(error).__name__
+            named = reason if name in reason else f"{name} is damaged ({reason})"
+            warnings.warn(f"left out: {named}", stacklevel=2)
+    return sorted(found, key=lambda shot: shot.period)
 
 
-def _read(path: Path) -> Snapshot:
-    with np.load(path, allow_pickle=False) as archive:
-        return Snapshot(
-            int(archive["period"]),
-            archive["samples"],
-            archive["positions"],
-            archive["labels"],
-            int(archive["n_clusters"]),
+def parse_snapshot(content: bytes, n_samples: int) -> Snapshot:
+    """Read the content of a file that `save_snapshot` wrote.
+
+    Raises
+    ------
+    Exception
+        Of any kind, if the content is damaged.
+    """
+    with ZipFile(io.BytesIO(content)) as archive:
+        largest = max((member.file_size for member in archive.infolist()), default=0)
+    if largest > MOST_BYTES:  # before it is unpacked
+        raise ValueError("it is too large for a snapshot")
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        shot = Snapshot(
+            int(arrays["period"][()]),
+            arrays["samples"],
+            arrays["positions"],
+            arrays["labels"],
+            int(arrays["n_clusters"][()]),
         )
+    _check(shot, n_samples)
+    return shot
+
+
+def _check(shot: Snapshot, n_samples: int) -> None:
+    m = len(shown_samples(n_samples))
+    expected = ((shot.samples, np.int32, (m,)), (shot.labels, np.int32, (m,)))
+    for array, dtype, shape in (*expected, (shot.positions, np.float32, (m, 3))):
+        if array.dtype != dtype or array.shape != shape:
+            raise ValueError(f"it has {array.dtype} {array.shape} where {shape} is expected")
+    if shot.period < 0 or not 0 < shot.n_clusters <= n_samples:
+        raise ValueError("its numbers are out of range")
+    if shot.samples.min() < 0 or shot.samples.max() >= n_samples:
+        raise ValueError("it shows samples that are not in the run")
+    if shot.labels.min() < 0 or shot.labels.max() >= shot.n_clusters:
+        raise ValueError("its clusters are out of range")
+    if not np.isfinite(shot.positions).all():
+        raise ValueError("its positions are not finite")

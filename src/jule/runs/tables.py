@@ -1,21 +1,33 @@
-"""The tables of a run folder, as CSV: labels, skipped files, exact duplicates."""
+"""The tables of a run folder, as CSV: labels, skipped files, exact duplicates.
+
+A sample is identified by its `index`, its position in the source: several may have one name. Text
+that a spreadsheet would take for a formula is written with a leading apostrophe, which is removed
+again on reading. A table is accepted as a whole or not at all.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
+import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import write_atomic
 from jule.images import Skipped
+from jule.text import defuse, undefuse
 
 Columns = dict[str, list]
+
+LABEL_HEAD = ("path", "cluster", "confidence", "rank", "name", "by_hand", "index")
+SKIPPED_HEAD = ("path", "reason")
+DUPLICATE_HEAD = ("path", "same_as", "index", "same_as_index")
+TEXT = ("path", "name", "reason", "same_as")  # columns of text that comes from outside
+MOST_INDEX = 2**31 - 1  # samples are numbered in 32 bits
+_reading = threading.Lock()  # the limit of the csv module belongs to the whole process
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +46,8 @@ class LabelTable:
         The names of the clusters that have one.
     by_hand
         (n,) whether each sample was moved by hand.
+    indices
+        (n,) position of each sample in its source.
     """
 
     names: list[str]
@@ -41,6 +55,7 @@ class LabelTable:
     confidence: NDArray[np.float64]
     cluster_names: dict[int, str]
     by_hand: NDArray[np.bool_]
+    indices: NDArray[np.int64]
 
 
 def ranks_in_clusters(
@@ -66,6 +81,7 @@ def label_columns(
     confidence: NDArray[np.floating],
     distances: NDArray[np.floating],
     cluster_names: Mapping[int, str] | None = None,
+    indices: NDArray[np.integer] | None = None,
 ) -> Columns:
     """Return the columns of a table of labels.
 
@@ -77,11 +93,14 @@ def label_columns(
         (n,) distance of each sample from the centre of its cluster, for the ranks.
     cluster_names
         The names of the clusters that have one.
+    indices
+        (n,) position of each sample in its source; 0, 1, ... by default.
 
     Examples
     --------
-    >>> label_columns(["a"], np.array([0]), np.ones(1), np.zeros(1), {0: "cats"})
-    {'path': ['a'], 'cluster': [0], 'confidence': [1.0], 'rank': [1], 'name': ['cats']}
+    >>> columns = label_columns(["a"], np.array([0]), np.ones(1), np.zeros(1), {0: "cats"})
+    >>> list(columns), columns["name"]
+    (['path', 'cluster', 'confidence', 'rank', 'name', 'index'], ['cats'])
     """
     known = cluster_names or {}
     return {
@@ -90,100 +109,262 @@ def label_columns(
         "confidence": np.round(confidence, 4).tolist(),
         "rank": ranks_in_clusters(labels, distances).tolist(),
         "name": [known.get(label, "") for label in labels.tolist()],
+        "index": (np.arange(len(names)) if indices is None else indices).tolist(),
     }
 
 
-def csv_text(columns: Columns) -> str:
-    r"""Return columns as CSV.
+# ---- writing
+
+
+def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
+    r"""Return columns as CSV that no spreadsheet takes for formulas.
 
     Examples
     --------
-    >>> csv_text({"path": ["a.jpg"], "confidence": [1.0]})
-    'path,confidence\r\na.jpg,1.0000\r\n'
+    >>> csv_text({"path": ["=1.jpg"], "confidence": [1.0]})
+    "path,confidence\r\n'=1.jpg,1.0000\r\n"
     """
-    shown = [
-        [f"{value:.4f}" for value in column] if name == "confidence" else column
-        for name, column in columns.items()
-    ]
-    return _csv(list(columns), zip(*shown, strict=True))
-
-
-def write_labels(path: Path, columns: Columns, by_hand: NDArray[np.bool_] | None = None) -> None:
-    """Write a table of labels, atomically; `by_hand` adds the column of that name."""
-    if by_hand is not None:
-        columns = {**columns, "by_hand": by_hand.astype(int).tolist()}
-    write_atomic(path, csv_text(columns).encode("utf-8", "surrogateescape"))
-
-
-def read_labels(path: Path) -> LabelTable:
-    """Read a table that `write_labels` wrote."""
-    rows = _rows(path)
-    try:
-        labels = np.array([int(row["cluster"]) for row in rows], np.int32)
-        return LabelTable(
-            [row["path"] for row in rows],
-            labels,
-            np.array([float(row["confidence"]) for row in rows]),
-            {int(row["cluster"]): row["name"] for row in rows if row.get("name")},
-            np.array([row.get("by_hand") == "1" for row in rows], bool),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def write_skipped(path: Path, skipped: Iterable[Skipped]) -> None:
-    """Write a table of the files that could not be read, and why."""
-    text = _csv(("path", "reason"), ((one.name, one.reason) for one in skipped))
-    write_atomic(path, text.encode())
-
-
-def read_skipped(path: Path) -> list[tuple[str, str]]:
-    """Read (path, reason) of the files that could not be read.
-
-    Examples
-    --------
-    >>> read_skipped(Path("nowhere.csv"))
-    []
-    """
-    return [(row["path"], row["reason"]) for row in _rows(path)]
-
-
-def write_duplicates(path: Path, names: Sequence[str], first_copies: NDArray[np.int64]) -> None:
-    """Write a table of exact copies and their originals."""
-    copies = np.flatnonzero(first_copies != np.arange(len(first_copies)))
-    rows = ((names[copy], names[int(first_copies[copy])]) for copy in copies.tolist())
-    write_atomic(path, _csv(("path", "same_as"), rows).encode("utf-8", "surrogateescape"))
-
-
-def read_first_copies(path: Path, names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the index of the original of each sample; its own index if it is not a copy.
-
-    Examples
-    --------
-    >>> read_first_copies(Path("nowhere.csv"), ["a", "b"]).tolist()
-    [0, 1]
-    """
-    found = np.arange(len(names))
-    rows = _rows(path)
-    if rows:
-        counts = Counter(names)  # a name that stands for several samples identifies none
-        index = {name: number for number, name in enumerate(names) if counts[name] == 1}
-        for row in rows:
-            if row["path"] in index and row["same_as"] in index:
-                found[index[row["path"]]] = index[row["same_as"]]
-    return found
-
-
-def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    shown: list[Iterable[object]] = []
+    for name, column in columns.items():
+        if name == "confidence":
+            shown.append([f"{value:.4f}" for value in column])
+        else:
+            shown.append([defuse(str(cell)) for cell in column] if name in TEXT else column)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(head)
-    writer.writerows(rows)
+    writer.writerow(columns)
+    writer.writerows(zip(*shown, strict=True))
     return text.getvalue()
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        return list(csv.DictReader(file))
+def labels_csv(columns: Columns, by_hand: NDArray[np.bool_] | None = None) -> bytes:
+    r"""Return a table of labels as the content of a CSV file; `by_hand` adds that column.
+
+    Examples
+    --------
+    >>> columns = label_columns(["a"], np.array([0]), np.ones(1), np.zeros(1))
+    >>> labels_csv(columns, np.array([True]))
+    b'path,cluster,confidence,rank,name,by_hand,index\r\na,0,1.0000,1,,1,0\r\n'
+    """
+    if by_hand is not None:
+        index = {"index": columns["index"]}  # remains the last column
+        columns = {**columns, "by_hand": by_hand.astype(int).tolist()}
+        columns = {name: column for name, column in columns.items() if name != "index"} | index
+    return _encode(csv_text(columns))
+
+
+def skipped_csv(skipped: Iterable[Skipped]) -> bytes:
+    r"""Return the table of files that could not be read, and why.
+
+    Examples
+    --------
+    >>> skipped_csv([Skipped("a.jpg", "it is empty")])
+    b'path,reason\r\na.jpg,it is empty\r\n'
+    """
+    listed = list(skipped)
+    columns = {"path": [one.name for one in listed], "reason": [one.reason for one in listed]}
+    return _encode(csv_text(columns))
+
+
+def duplicates_csv(
+    names: Sequence[str],
+    first_copies: NDArray[np.integer],
+    indices: NDArray[np.integer] | None = None,
+) -> bytes:
+    r"""Return the table of exact copies and their originals.
+
+    Parameters
+    ----------
+    names
+        One path or name per sample.
+    first_copies
+        (n,) the original of each sample among the samples; itself if it is not a copy.
+    indices
+        (n,) position of each sample in its source; 0, 1, ... by default.
+
+    Examples
+    --------
+    >>> duplicates_csv(["a", "b"], np.array([0, 0]))
+    b'path,same_as,index,same_as_index\r\nb,a,1,0\r\n'
+    """
+    positions = np.arange(len(names)) if indices is None else indices
+    copies = np.flatnonzero(first_copies != np.arange(len(first_copies)))
+    originals = first_copies[copies]
+    columns = {
+        "path": [names[copy] for copy in copies.tolist()],
+        "same_as": [names[original] for original in originals.tolist()],
+        "index": positions[copies].tolist(),
+        "same_as_index": positions[originals].tolist(),
+    }
+    return _encode(csv_text(columns))
+
+
+def _encode(text: str) -> bytes:
+    # A name may be any string of Python; bytes that are not UTF-8 are lone surrogates in it.
+    return text.encode("utf-8", "surrogatepass")
+
+
+# ---- reading
+
+
+def parse_labels(content: bytes, name: str) -> LabelTable:
+    r"""Read the content of labels.csv.
+
+    Parameters
+    ----------
+    content
+        The bytes of the file.
+    name
+        The file, for error messages.
+
+    Raises
+    ------
+    ValueError
+        If any cell is not what `labels_csv` writes.
+
+    Examples
+    --------
+    >>> table = parse_labels(
+    ...     b"path,cluster,confidence,rank,name,by_hand,index\r\na,0,1.0000,1,cats,0,7\r\n",
+    ...     "labels.csv",
+    ... )
+    >>> table.names, table.cluster_names, table.indices.tolist()
+    (['a'], {0: 'cats'}, [7])
+    """
+    try:
+        columns = _columns(content, LABEL_HEAD)
+        n = len(columns["path"])
+        if n == 0:
+            raise ValueError("it has no rows")
+        _whole_numbers(columns, "rank", n + 1)
+        labels = _whole_numbers(columns, "cluster", n)
+        return LabelTable(
+            columns["path"],
+            labels.astype(np.int32),
+            _fractions(columns, "confidence"),
+            _cluster_names(labels.tolist(), columns["name"]),
+            _whole_numbers(columns, "by_hand", 2).astype(bool),
+            _distinct(columns, "index"),
+        )
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{name} is damaged: {error}") from error
+
+
+def parse_skipped(content: bytes, name: str) -> list[tuple[str, str]]:
+    r"""Read the content of skipped.csv: (path, reason) of the files that could not be read.
+
+    Examples
+    --------
+    >>> parse_skipped(b"path,reason\r\na.jpg,it is empty\r\n", "skipped.csv")
+    [('a.jpg', 'it is empty')]
+    """
+    try:
+        columns = _columns(content, SKIPPED_HEAD)
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{name} is damaged: {error}") from error
+    return list(zip(columns["path"], columns["reason"], strict=True))
+
+
+def parse_first_copies(
+    content: bytes, indices: NDArray[np.integer], name: str
+) -> NDArray[np.int64]:
+    r"""Read the content of duplicates.csv.
+
+    Parameters
+    ----------
+    content
+        The bytes of the file.
+    indices
+        (n,) position of each sample of the run in its source.
+    name
+        The file, for error messages.
+
+    Returns
+    -------
+    first_copies
+        (n,) the original of each sample among the samples; itself if it is not a copy.
+
+    Examples
+    --------
+    >>> content = duplicates_csv(["a", "a"], np.array([0, 0]), np.array([3, 5]))
+    >>> parse_first_copies(content, np.array([3, 5]), "duplicates.csv").tolist()
+    [0, 0]
+    """
+    found = np.arange(len(indices))
+    try:
+        columns = _columns(content, DUPLICATE_HEAD)
+        copies = _samples(_distinct(columns, "index"), indices)
+        originals = _samples(_whole_numbers(columns, "same_as_index"), indices)
+        found[copies] = originals
+        if (copies == originals).any() or (found[originals] != originals).any():
+            raise ValueError("a copy is listed as an original")
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{name} is damaged: {error}") from error
+    return found
+
+
+def _columns(content: bytes, head: Sequence[str]) -> dict[str, list[str]]:
+    text = content.decode("utf-8", "surrogatepass")
+    with _reading:
+        limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
+        try:
+            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        finally:
+            csv.field_size_limit(limit)
+    if not rows or rows[0] != list(head):
+        raise ValueError(f"its columns must be {', '.join(head)}")
+    for number, row in enumerate(rows[1:], 1):
+        if len(row) != len(head):
+            raise ValueError(f"row {number} has {len(row)} cells instead of {len(head)}")
+    cells = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * len(head)
+    columns = {name: list(column) for name, column in zip(head, cells, strict=True)}
+    return {
+        name: [undefuse(cell) for cell in column] if name in TEXT else column
+        for name, column in columns.items()
+    }
+
+
+def _whole_numbers(
+    columns: Mapping[str, Sequence[str]], name: str, end: int = MOST_INDEX + 1
+) -> NDArray[np.int64]:
+    """Return a column of whole numbers from 0 to below `end`."""
+    numbers = np.empty(len(columns[name]), np.int64)
+    for place, cell in enumerate(columns[name]):
+        plain = cell.isascii() and cell.isdigit() and len(cell) <= 10
+        if not plain or int(cell) >= end:
+            raise ValueError(f"{name} {cell[:40]!r} is not a whole number from 0 to {end - 1}")
+        numbers[place] = int(cell)
+    return numbers
+
+
+def _distinct(columns: Mapping[str, Sequence[str]], name: str) -> NDArray[np.int64]:
+    numbers = _whole_numbers(columns, name)
+    if len(np.unique(numbers)) != len(numbers):
+        raise ValueError(f"a sample is listed twice: its {name} must be its own")
+    return numbers
+
+
+def _fractions(columns: Mapping[str, Sequence[str]], name: str) -> NDArray[np.float64]:
+    numbers = np.array([float(cell) for cell in columns[name]])
+    for number, cell in zip(numbers.tolist(), columns[name], strict=True):
+        if not math.isfinite(number) or not 0 <= number <= 1:
+            raise ValueError(f"{name} {cell[:40]!r} is not between 0 and 1")
+    return numbers
+
+
+def _cluster_names(labels: Sequence[int], names: Sequence[str]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for label, name in zip(labels, names, strict=True):
+        if found.setdefault(label, name) != name:
+            raise ValueError(f"cluster {label} has two names")
+    return {label: name for label, name in found.items() if name}
+
+
+def _samples(wanted: NDArray[np.int64], indices: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the samples that have these positions in the source."""
+    order = np.argsort(indices, kind="stable")
+    places = np.searchsorted(indices, wanted, sorter=order).clip(max=len(indices) - 1)
+    samples: NDArray[np.int64] = order[places]
+    if (indices[samples] != wanted).any():
+        raise ValueError("it lists a sample that is not in the run")
+    return samples

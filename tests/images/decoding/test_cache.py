@@ -3,9 +3,11 @@
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import tracemalloc
 
 import numpy as np
@@ -14,6 +16,8 @@ import pytest
 from jule.images import ArraySource, ImageSource, ImageSpec, open_source
 from jule.images.decoding import cache, decode, pipeline
 from jule.images.decoding.cache import clear_caches, decode_source, list_caches
+from jule.images.decoding.pool import close_idle_workers
+from jule.locks import hold
 from tests.images.pictures import NoSource, file_of, pixels
 
 SPEC = ImageSpec(24, 32, 3)
@@ -47,7 +51,7 @@ def homes(tmp_path):
 
 def content(folder):
     """Every file of a cache that is complete, by name."""
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".jule-lock"]
     return {path.name: path.read_bytes() for path in files}
 
 
@@ -140,11 +144,15 @@ def test_a_decoder_that_was_installed_since_is_used(tmp_path, homes, monkeypatch
     pytest.importorskip("pillow_heif").register_heif_opener()
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "a.heic").write_bytes(file_of(pixels(height=64, width=64), "HEIF"))
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "pillow_heif.py").write_text("raise ImportError")
     formats = tuple(name for name in decode.known_formats() if name != "HEIF")
     with monkeypatch.context() as patch:
-        for module in (cache, decode):
-            patch.setattr(module, "known_formats", lambda: formats)
+        patch.setattr(cache, "known_formats", lambda: formats)
+        patch.syspath_prepend(tmp_path / "modules")  # new workers look there first
+        close_idle_workers()
         found = decode_source(open_source(tmp_path / "photos"), SPEC, folder=homes)
+    close_idle_workers()
     assert "jule[heif]" in found.skipped[0]
     assert decode_source(open_source(tmp_path / "photos"), SPEC, folder=homes).skipped == {}
 
@@ -249,8 +257,28 @@ def test_a_journal_that_promises_more_than_there_is_is_not_believed(photos, home
     )
 
 
+@pytest.mark.parametrize("name", ["pixels.bin", "digests.bin"])
+def test_batches_that_were_damaged_are_decoded_again(photos, homes, name):
+    source = open_source(photos)
+    home = interrupted(source, homes)
+    _damage(name, _flip(-1))(home)  # in the last batch; those before it are good
+    calls = []
+    found = decode_source(source, SPEC, folder=homes, progress=lambda *call: calls.append(call))
+    assert calls[0] == (32, N)
+    same(found, decode_source(source, SPEC, folder=homes.with_name("x")))
+
+
 @pytest.mark.parametrize(
-    "text", ["rubbish\n", "[1]\n", "[16, 16, 5]\n", '{"a": 1}\n', "[-5, -5, []]\n", "\xff\n"]
+    "text",
+    [
+        "rubbish\n",
+        "[1]\n",
+        "[16, 16, 0, 0, 5]\n",
+        '{"a": 1}\n',
+        "[-5, -5, 0, 0, []]\n",
+        "[16, 16, 0, 0, []]\n",
+        "\xff\n",
+    ],
 )
 def test_a_damaged_journal_is_not_believed(photos, homes, text):
     source = open_source(photos)
@@ -273,7 +301,19 @@ def _damage(name, change):
     return damage
 
 
+def _flip(at):
+    def change(old):
+        new = bytearray(old)
+        new[at] ^= 1
+        return bytes(new)
+
+    return change
+
+
 DAMAGES = {
+    "a bit of the pixels": _damage("pixels.bin", _flip(1000)),
+    "a bit of the digests": _damage("digests.bin", _flip(-1)),
+    "a reason": _damage("whole.json", lambda old: old.replace(b"not an image", b"not an imagx")),
     "pixels cut": _damage("pixels.bin", lambda old: old[:-1]),
     "pixels too many": _damage("pixels.bin", lambda old: old + b"x"),
     "digests cut": _damage("digests.bin", lambda old: b""),
@@ -325,34 +365,116 @@ def test_two_processes_at_once_both_succeed(photos, homes):
          decode_source(open_source(photos), SPEC, folder=homes.with_name("x")))  # fmt: skip
 
 
-@POSIX
 def test_while_another_process_fills_a_cache_this_one_reads_for_itself(photos, homes):
-    import fcntl
-
     source = open_source(photos)
     home = interrupted(source, homes)
     before = content(homes)
-    with open(home / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        found = decode_source(source, SPEC, folder=homes)
-    assert len(found.images) == GOOD
-    assert content(homes) == before
+    found = []
+    with hold(home):  # by this thread, so that any other has to do without
+        other = threading.Thread(
+            target=lambda: found.append(decode_source(source, SPEC, folder=homes))
+        )
+        other.start()
+        other.join()
+        assert content(homes) == before
+    assert len(found[0].images) == GOOD
 
 
-@POSIX
 def test_a_cache_that_was_finished_in_the_meantime_is_not_filled_again(photos, homes, monkeypatch):
     """Otherwise a file would be truncated while another process has it mapped."""
     source = open_source(photos)
     others = []
-    lock = cache._lock
 
     def late(home):
-        monkeypatch.setattr(cache, "_lock", lock)
+        monkeypatch.setattr(cache, "hold", hold)
         others.append(decode_source(source, SPEC, folder=homes))
-        return lock(home)
+        return hold(home)
 
-    monkeypatch.setattr(cache, "_lock", late)
+    monkeypatch.setattr(cache, "hold", late)
     same(decode_source(NoSource(source), SPEC, folder=homes), others[0])
+
+
+# -- strangers -----------------------------------------------------------------------------------
+
+
+@POSIX
+def test_nobody_else_can_read_a_cache(photos, homes):
+    before = os.umask(0)
+    try:
+        decode_source(open_source(photos), SPEC, folder=homes)
+    finally:
+        os.umask(before)
+    (home,) = homes.iterdir()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()} == {0o600}
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["pixels.bin", "digests.bin", "journal.txt", "whole.json"])
+@pytest.mark.parametrize("half", [True, False])
+def test_a_link_in_a_cache_is_neither_read_nor_written(photos, homes, tmp_path, name, half):
+    source = open_source(photos)
+    decode_source(source, SPEC, folder=tmp_path / "other")
+    expected = decode_source(source, SPEC, folder=tmp_path / "other")
+    if half:
+        home = interrupted(source, homes)
+    else:
+        decode_source(source, SPEC, folder=homes)
+        (home,) = homes.iterdir()
+    victim = tmp_path / "victim"
+    if (home / name).exists():
+        (home / name).rename(victim)  # even if what the link leads to would be right
+    else:
+        victim.write_bytes(b"precious")
+    before = victim.read_bytes()
+    (home / name).symlink_to(victim)
+    same(decode_source(source, SPEC, folder=homes), expected)
+    assert victim.read_bytes() == before
+    if half or name != "journal.txt":  # which a complete cache does not need
+        assert not any(path.is_symlink() for path in home.iterdir())
+
+
+@POSIX
+def test_a_linked_cache_is_refused_and_not_cleared(photos, homes, tmp_path, monkeypatch):
+    source = open_source(photos)
+    decode_source(source, SPEC, folder=homes)
+    (home,) = homes.iterdir()
+    home.rename(tmp_path / "elsewhere")
+    home.symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "whole.json").unlink()
+    before = content(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"cannot be written to .* is a link or a file"):
+        decode_source(source, SPEC, folder=homes)
+    monkeypatch.setenv("JULE_CACHE", str(homes))
+    assert clear_caches() == 0
+    assert content(tmp_path / "elsewhere") == before
+
+
+@POSIX
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root can give files away")
+def test_a_folder_of_another_user_is_not_used(photos, homes):
+    source = open_source(photos)
+    decode_source(source, SPEC, folder=homes)
+    (home,) = homes.iterdir()
+    os.chown(home, 12345, 12345)
+    (home / "whole.json").unlink()
+    before = content(homes)
+    assert len(decode_source(source, SPEC, folder=homes).images) == GOOD
+    assert content(homes) == before
+
+
+def test_a_cache_in_use_is_not_cleared(photos, homes, monkeypatch):
+    monkeypatch.setenv("JULE_CACHE", str(homes))
+    decode_source(open_source(photos), SPEC)
+    (home,) = homes.iterdir()
+    freed = []
+    with hold(home):
+        other = threading.Thread(target=lambda: freed.append(clear_caches()))
+        other.start()
+        other.join()
+    assert freed == [0]
+    assert clear_caches() > 0
+    assert os.listdir(homes) == []
 
 
 # -- no place, no identity -----------------------------------------------------------------------

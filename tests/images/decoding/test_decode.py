@@ -2,8 +2,6 @@
 
 import io
 import math
-import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from PIL import Image, ImageOps
 from jule.images import BadPictureError, ImageSpec
 from jule.images.decoding import decode as decoding
 from jule.images.decoding.decode import _center_box, _fitted_size, decode, open_picture
-from tests.images.pictures import file_of, pixels
+from tests.images.pictures import file_of, pixels, png_that_promises
 
 RGB, GREY = ImageSpec(24, 32, 3), ImageSpec(24, 32, 1)
 
@@ -320,18 +318,8 @@ def test_what_fits_within_touches_two_sides_and_keeps_its_shape(image, size):
 # -- what is refused -----------------------------------------------------------------------------
 
 
-def _png_that_promises(width, height):
-    def chunk(name, content):
-        check = zlib.crc32(name + content)
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", check)
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    body = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + body
-
-
 def test_a_small_file_that_promises_a_huge_picture_is_refused():
-    assert "too large to be decoded safely" in reason(_png_that_promises(60_000, 60_000))
+    assert "too large to be decoded safely" in reason(png_that_promises(60_000, 60_000))
 
 
 @pytest.mark.parametrize(
@@ -384,3 +372,15 @@ def test_equal_contents_have_equal_digests_and_others_have_not():
 def test_opening_a_picture_does_not_decode_it():
     content = file_of(pixels(height=120, width=160), "PNG")
     assert open_picture(content[: len(content) // 2]).size == (160, 120)
+
+
+@pytest.mark.parametrize("size", [(32, 24), (24, 32)])
+def test_a_rotated_tiff_of_the_target_size_is_turned_first(size):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    upright = pixels(height=24, width=32)
+    turned = Image.fromarray(upright).transpose(Image.Transpose.ROTATE_90)
+    content = file_of(turned, "TIFF", exif=exif.tobytes())
+    spec = ImageSpec(size[1], size[0], 3, "stretch")
+    expected = Image.fromarray(upright).resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
+    np.testing.assert_array_equal(decode(content, spec)[0], np.asarray(expected))

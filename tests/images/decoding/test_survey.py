@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from jule.images import ArraySource, ImageSource, open_source, spec_for
-from jule.images.decoding import survey as surveys
+from jule.images.decoding import examine
 from jule.images.decoding.survey import Survey, choose_spec, parse_size, survey
 from tests.images.pictures import file_of, pixels, write_pictures
 
@@ -135,16 +135,20 @@ def test_a_cut_picture_is_reported_when_its_pixels_are_needed(tmp_path):
 
 
 def test_no_more_pictures_are_decoded_than_it_takes(tmp_path, monkeypatch):
-    write_pictures(tmp_path, [pixels(n) for n in range(41)])
+    names = write_pictures(tmp_path, [pixels(n) for n in range(41)])
+    chunk = {number: tmp_path / name for number, name in enumerate(names)}
     decoded = []
-    before = surveys.to_spec
+    before = examine.to_spec
     monkeypatch.setattr(
-        surveys, "to_spec", lambda image, spec: decoded.append(image) or before(image, spec)
+        examine, "to_spec", lambda image, spec: decoded.append(image) or before(image, spec)
     )
-    assert spec_for(open_source(tmp_path)).channels == 3
-    assert len(decoded) == 3  # one picture in twenty
-    assert spec_for(open_source(tmp_path), colour="grey").channels == 1
+    found = examine.examine_chunk(chunk, 3)
+    assert [index for index, one in found.items() if one.has_colour] == [0, 1, 2]
     assert len(decoded) == 3
+    examine.examine_chunk(chunk, 0)
+    assert len(decoded) == 3
+    assert survey(open_source(tmp_path)).n_coloured == 3  # one picture in twenty
+    assert survey(open_source(tmp_path), colour=False).n_coloured == 0
 
 
 def test_nothing_is_read_if_nothing_is_to_be_chosen():

@@ -283,17 +283,16 @@ def test_a_file_that_is_gone_has_an_identity_too(tmp_path):
     assert "is gone" in next(iter(source.identity()))
 
 
-def test_one_process_or_several_decode_the_same(tmp_path, monkeypatch):
+def test_one_process_or_several_decode_the_same(tmp_path):
     write_pictures(tmp_path, [pixels(n) for n in range(150)])
     (tmp_path / "077.png").write_bytes(b"bad")
     source = open_source(tmp_path)
-    for few in (1000, 100):  # in this process, in two others
-        monkeypatch.setattr(pipeline, "FEW", few)
-        batches = list(pipeline.decode_batches(source, SPEC, workers=2))
-        numbers = [number for batch in batches for number in batch.indices]
-        assert numbers == [n for n in range(150) if n != 77]
-        images = np.concatenate([batch.images for batch in batches])
-        np.testing.assert_array_equal(images, [pixels(n) for n in numbers])
+    for workers in (1, 2):
+        batches = list(pipeline.decode_batches(source, ImageSpec(24, 32, 3), workers=workers))
+        found = np.concatenate([batch.images for batch in batches])
+        np.testing.assert_array_equal(found, [pixels(n) for n in range(150) if n != 77])
+        skipped = {index: why for batch in batches for index, why in batch.skipped.items()}
+        assert skipped == {77: "it is not an image"}
 
 
 def test_nothing_is_printed_for_odd_files(tmp_path, capfd):

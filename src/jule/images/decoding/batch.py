@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.decoding.decode import ImageSpec, decode
-from jule.images.sources.content import BadPictureError, RawImage, read_file, reason_of
-
-# A picture to decode: its content, its path, or the reason why it could not be read.
-Item = RawImage | Path | str
+from jule.images.decoding.decode import ImageSpec, Item, decode, read_item
+from jule.images.sources.content import BadPictureError
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +35,10 @@ class Batch:
     skipped: dict[int, str]
 
 
-def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec) -> Batch:
+def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec, memory: int | None = None) -> Batch:
     """Decode pictures, given by their index in a source.
+
+    `memory` is the number of bytes that a decoder may use, if it is limited.
 
     Examples
     --------
@@ -52,7 +51,7 @@ def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec) -> Batch:
     skipped: dict[int, str] = {}
     for index, item in chunk.items():
         try:
-            images[len(indices)], digest = decode(_read(item), spec)
+            images[len(indices)], digest = decode(read_item(item), spec, memory)
         except BadPictureError as error:
             skipped[index] = str(error)
         else:
@@ -61,14 +60,29 @@ def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec) -> Batch:
     return Batch(images[: len(indices)], indices, digests, skipped)
 
 
-def _read(item: Item) -> RawImage:
-    if isinstance(item, str):
-        raise BadPictureError(item)
-    if not isinstance(item, Path):
-        return item
-    try:
-        return read_file(item)
-    except OSError as error:
-        raise BadPictureError(reason_of(error)) from error
-    except ValueError as error:  # bad pictures, and names that no file can have
-        raise BadPictureError(str(error)) from error
+def is_encoded(chunk: Mapping[int, Item]) -> bool:
+    """Return whether all pictures of a chunk have yet to be decoded.
+
+    Examples
+    --------
+    >>> is_encoded({0: b"...", 1: Path("a.jpg")}), is_encoded({0: np.zeros((2, 2), np.uint8)})
+    (True, False)
+    """
+    return all(isinstance(item, bytes | Path | str) for item in chunk.values())
+
+
+def concatenate(batches: Sequence[Batch]) -> Batch:
+    """Concatenate batches.
+
+    Examples
+    --------
+    >>> empty = Batch(np.empty((0, 2, 2), np.uint8), [], [], {3: "it is empty"})
+    >>> concatenate([empty, empty]).skipped
+    {3: 'it is empty'}
+    """
+    return Batch(
+        np.concatenate([batch.images for batch in batches]),
+        [index for batch in batches for index in batch.indices],
+        [digest for batch in batches for digest in batch.digests],
+        {index: reason for batch in batches for index, reason in batch.skipped.items()},
+    )

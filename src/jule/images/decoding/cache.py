@@ -1,22 +1,28 @@
 """The cache of decoded pictures: decoded once, mapped into memory afterwards.
 
-A source and an ImageSpec have one folder:
+A source and an ImageSpec have one folder, which only the user can read:
 
 pixels.bin    the pictures that could be decoded, one after the other
 digests.bin   16 bytes for each
-journal.txt   how far decoding got, one line per batch; everything it lists has been written
-whole.json    written last: a folder that has it is complete
+journal.txt   how far decoding got, one line per batch with the checksums of what it wrote
+whole.json    written last, when the others are on the disk: sizes, checksums, what was skipped
+
+Checksums are CRC-32. A folder whose files do not match them is filled again. Nothing is read or
+written through a link.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+import stat
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
+from io import BufferedReader
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
@@ -24,15 +30,30 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import user_cache, write_json
+from jule.files import (
+    checked_json,
+    is_leftover,
+    make_folder,
+    parse_checked_json,
+    read_regular,
+    remove_parts,
+    remove_tree,
+    user_cache,
+    write_atomic,
+    write_new,
+)
 from jule.images.decoding.decode import DIGEST, ImageSpec, known_formats
 from jule.images.decoding.pipeline import decode_batches
+from jule.images.decoding.worker import NoWorkerError
 from jule.images.sources.base import ImageSource
+from jule.locks import LockedError, hold
 
-FORMAT = "jule-images-1"
-PIXELS, DIGESTS, JOURNAL, WHOLE, LOCK = (
-    "pixels.bin", "digests.bin", "journal.txt", "whole.json", "lock"
-)  # fmt: skip
+FORMAT = "jule-images-2"
+PIXELS, DIGESTS, JOURNAL, WHOLE = "pixels.bin", "digests.bin", "journal.txt", "whole.json"
+OWN_FILES = {PIXELS, DIGESTS, JOURNAL, WHOLE, "lock"}  # "lock": of earlier versions
+KEY = re.compile(r"[0-9a-f]{32}")
+BLOCK_BYTES = 2**20  # that are read at a time to compute checksums
+OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 Progress = Callable[[int, int], None]  # called with the number of pictures done and the total
 
@@ -51,12 +72,15 @@ class DecodedImages:
         (m, 16) uint8, equal for equal content.
     skipped
         The reasons why the others were skipped, by index.
+    checksum
+        CRC-32 of all bytes of `images`.
     """
 
     images: NDArray[np.uint8]
     indices: NDArray[np.int64]
     digests: NDArray[np.uint8]
     skipped: dict[int, str]
+    checksum: int
 
 
 def cache_folder() -> Path:
@@ -106,27 +130,36 @@ def decode_source(
     if key is None:  # there is no way to know whether the content has changed
         return _decode_temporarily(source, spec, workers, progress)
     home = (folder or cache_folder()) / key
+    if not _is_own(home):  # it could be read and changed by its owner
+        return _decode_temporarily(source, spec, workers, progress)
     found = _map_if_whole(home, spec)
     if found is not None:
         return found
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        with _lock(home) as locked:
-            if locked:
-                # Another process may have finished in the meantime and be using the files.
-                found = _map_if_whole(home, spec)
-                if found is None:
-                    about = _fill(home, source, spec, workers, progress)
-                    _mark_whole(home, about)
-                    found = _map_files(home, about, spec)
-                return found
+        make_folder(home)
+        with hold(home):
+            # Another process may have finished in the meantime and be using the files.
+            found = _map_if_whole(home, spec)
+            if found is None:
+                about = _fill(home, source, spec, workers, progress)
+                _mark_whole(home, about)
+                found = _map_files(home, about, spec)
+            return found
+    except NoWorkerError:
+        raise
+    except LockedError:
+        pass  # another process is filling this folder: decode without waiting for it
     except OSError as error:
-        raise OSError(
-            f"decoded pictures cannot be written to {home} ({error.strerror or error}): choose "
-            "another folder with --cache, or with the environment variable JULE_CACHE"
-        ) from error
-    # Another process is filling this folder: decode without waiting for it.
+        how = "--cache, or with the environment variable JULE_CACHE"
+        raise _cannot_write(home, error, how) from error
     return _decode_temporarily(source, spec, workers, progress)
+
+
+def _cannot_write(folder: Path, error: OSError, how: str) -> OSError:
+    return OSError(
+        f"decoded pictures cannot be written to {folder} ({error.strerror or error}): choose "
+        f"another folder with {how}"
+    )
 
 
 def _key(source: ImageSource, spec: ImageSpec) -> str | None:
@@ -145,25 +178,31 @@ def _decode_temporarily(
 ) -> DecodedImages:
     """Decode into temporary files, which exist only while they are mapped."""
     with TemporaryDirectory(prefix="jule-") as folder:
-        about = _fill(Path(folder), source, spec, workers, progress)
-        return _map_files(Path(folder), about, spec)
-
-
-@contextmanager
-def _lock(home: Path) -> Iterator[bool]:
-    """Lock a folder; yield False if another process is filling it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield True
-        return
-    with open(home / LOCK, "w") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+            about = _fill(Path(folder), source, spec, workers, progress)
+            return _map_files(Path(folder), about, spec)
+        except NoWorkerError:
+            raise
+        except OSError as error:
+            how = "the environment variable TMPDIR"
+            raise _cannot_write(Path(folder), error, how) from error
+
+
+@dataclass
+class _Progress:
+    """How far decoding got.
+
+    `done` pictures are either among the `rows` that were written or `skipped`. The checksums are
+    those of all bytes written so far.
+    """
+
+    done: int = 0
+    rows: int = 0
+    pixels: int = 0
+    digests: int = 0
+
+    def __post_init__(self) -> None:
+        self.skipped: dict[int, str] = {}
 
 
 def _fill(
@@ -174,38 +213,48 @@ def _fill(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """Decode what the journal does not list yet; return the content of whole.json."""
-    done, rows, skipped = _read_journal(home, spec)
-    if done == 0:
+    remove_parts(home)
+    state = _resume(home, spec)
+    if state.done == 0:
         _remove_files(home)
     with (
-        _open_at(home / PIXELS, rows * _image_bytes(spec)) as pixels,
-        _open_at(home / DIGESTS, rows * DIGEST) as digests,
-        open(home / JOURNAL, "w", encoding="utf-8") as journal,
+        _open_at(home / PIXELS, state.rows * _image_bytes(spec)) as pixels,
+        _open_at(home / DIGESTS, state.rows * DIGEST) as digests,
+        _open_at(home / JOURNAL, _journal_length(home, state)) as journal,
     ):
-        if done:
-            journal.write(json.dumps([done, rows, sorted(skipped.items())]) + "\n")
-            journal.flush()
-        for batch in decode_batches(source, spec, done, workers):
+        for batch in decode_batches(source, spec, state.done, workers):
+            new_digests = b"".join(batch.digests)
             pixels.write(batch.images.data)
-            digests.write(b"".join(batch.digests))
-            done += len(batch.indices) + len(batch.skipped)
-            rows += len(batch.indices)
-            skipped.update(batch.skipped)
+            digests.write(new_digests)
             pixels.flush()
             digests.flush()
-            journal.write(json.dumps([done, rows, sorted(batch.skipped.items())]) + "\n")
+            state.done += len(batch.indices) + len(batch.skipped)
+            state.rows += len(batch.indices)
+            state.pixels = zlib.crc32(batch.images.data, state.pixels)
+            state.digests = zlib.crc32(new_digests, state.digests)
+            state.skipped.update(batch.skipped)
+            line = [
+                state.done, state.rows, state.pixels, state.digests, sorted(batch.skipped.items())
+            ]  # fmt: skip
+            journal.write(json.dumps(line).encode() + b"\n")
             journal.flush()
             if progress is not None:
-                progress(done, len(source))
-    return {"format": FORMAT, "count": done, "rows": rows, "skipped": sorted(skipped.items())}
+                progress(state.done, len(source))
+        for file in (pixels, digests):
+            os.fsync(file.fileno())
+    return {
+        "format": FORMAT,
+        "count": state.done,
+        "rows": state.rows,
+        "pixels": state.pixels,
+        "digests": state.digests,
+        "skipped": sorted(state.skipped.items()),
+    }
 
 
 def _mark_whole(home: Path, about: dict[str, Any]) -> None:
     """Write whole.json, after the files that it calls complete have reached the disk."""
-    for name in (PIXELS, DIGESTS):
-        with open(home / name, "rb") as file:
-            os.fsync(file.fileno())
-    write_json(home / WHOLE, about)
+    write_atomic(home / WHOLE, checked_json(about))
     (home / JOURNAL).unlink()
 
 
@@ -215,7 +264,10 @@ def _image_bytes(spec: ImageSpec) -> int:
 
 def _open_at(path: Path, size: int) -> BinaryIO:
     """Open a file for writing after its first `size` bytes, and remove the rest."""
-    file = open(path, "r+b" if path.exists() else "w+b")  # noqa: SIM115 (the caller closes it)
+    if not size:
+        path.unlink(missing_ok=True)
+        write_new(path, b"")
+    file = open(os.open(path, os.O_RDWR | OPEN_FLAGS), "r+b")  # noqa: SIM115 (the caller closes it)
     file.truncate(size)
     file.seek(size)
     return file
@@ -227,41 +279,81 @@ def _remove_files(home: Path) -> None:
         (home / name).unlink(missing_ok=True)
 
 
-def _read_journal(home: Path, spec: ImageSpec) -> tuple[int, int, dict[int, str]]:
-    """Read how far interrupted decoding got: pictures, rows, and what was skipped."""
-    done, rows = 0, 0
-    skipped: dict[int, str] = {}
+def _resume(home: Path, spec: ImageSpec) -> _Progress:
+    """Find out how far interrupted decoding got, as far as its files match their checksums."""
+    state = _Progress()
+    if os.path.lexists(home / WHOLE):  # complete once, but damaged since
+        return state
     try:
-        if (home / WHOLE).exists():  # complete once, but damaged since
-            return 0, 0, {}
-        for line in (home / JOURNAL).read_text(encoding="utf-8").splitlines():
-            next_done, next_rows, bad = json.loads(line)
-            reasons = {int(index): str(reason) for index, reason in bad}
-            if next_done <= done or next_rows - rows != next_done - done - len(reasons):
+        lines = read_regular(home / JOURNAL).splitlines()
+        with _open_regular(home / PIXELS) as pixels, _open_regular(home / DIGESTS) as digests:
+            for line in lines:
+                done, rows, pixels_sum, digests_sum, bad = json.loads(line)
+                new = rows - state.rows
+                reasons = {int(index): str(reason) for index, reason in bad}
+                if new < 0 or new != done - state.done - len(reasons) or done <= state.done:
+                    break
+                found = (
+                    _checksum(pixels, new * _image_bytes(spec), state.pixels),
+                    _checksum(digests, new * DIGEST, state.digests),
+                )
+                if found != (pixels_sum, digests_sum):
+                    break
+                skipped = state.skipped | reasons
+                state = _Progress(done, rows, *found)
+                state.skipped = skipped
+    except (OSError, ValueError, TypeError, EOFError):
+        pass  # what is missing or cut off ends the journal
+    return state
+
+
+def _journal_length(home: Path, state: _Progress) -> int:
+    """Return the length of the lines of the journal that are believed."""
+    length = 0
+    if state.done:
+        for line in read_regular(home / JOURNAL).splitlines(keepends=True):
+            length += len(line)
+            if json.loads(line)[0] == state.done:
                 break
-            done, rows = int(next_done), int(next_rows)
-            skipped.update(reasons)
-    except FileNotFoundError:
-        return 0, 0, {}
-    except (ValueError, TypeError):  # a line that was cut off ends the journal
-        pass
-    lengths = {PIXELS: rows * _image_bytes(spec), DIGESTS: rows * DIGEST}
-    if not all(_has_length(home / name, size) for name, size in lengths.items()):
-        return 0, 0, {}
-    return done, rows, skipped
+    return length
 
 
-def _has_length(path: Path, size: int) -> bool:
-    """Return whether a file has at least `size` bytes; after a power cut it may have fewer."""
-    return path.exists() and path.stat().st_size >= size
+def _open_regular(path: Path) -> BufferedReader:
+    file = open(os.open(path, os.O_RDONLY | OPEN_FLAGS), "rb")  # noqa: SIM115 (as above)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise ValueError(f"{path} is not a regular file")
+    return file
+
+
+def _checksum(file: BufferedReader, size: int, checksum: int = 0) -> int:
+    """Continue a checksum with the next `size` bytes of a file; raise EOFError if it is shorter."""
+    block = memoryview(bytearray(min(size, BLOCK_BYTES)))
+    while size:
+        n_read = file.readinto(block[:size])
+        if not n_read:
+            raise EOFError
+        checksum = zlib.crc32(block[:n_read], checksum)
+        size -= n_read
+    return checksum
 
 
 def _map_if_whole(home: Path, spec: ImageSpec) -> DecodedImages | None:
+    """Map a folder that is complete and undamaged; otherwise return None."""
     try:
-        about: dict[str, Any] = json.loads((home / WHOLE).read_text(encoding="utf-8"))
-        return _map_files(home, about, spec)
-    except (ValueError, KeyError, TypeError, OSError):  # missing or damaged: it is only a cache
+        if home.is_symlink():
+            return None
+        return _map_files(home, parse_checked_json(read_regular(home / WHOLE)), spec)
+    except (ValueError, KeyError, TypeError, OSError, EOFError):  # it is only a cache
         return None
+
+
+def _is_own(home: Path) -> bool:
+    """Return whether a folder belongs to this user, or does not exist yet."""
+    try:
+        return not hasattr(os, "geteuid") or os.lstat(home).st_uid == os.geteuid()
+    except OSError:
+        return True
 
 
 def _map_files(home: Path, about: dict[str, Any], spec: ImageSpec) -> DecodedImages:
@@ -271,29 +363,54 @@ def _map_files(home: Path, about: dict[str, Any], spec: ImageSpec) -> DecodedIma
     indices = np.setdiff1d(np.arange(int(about["count"])), np.fromiter(skipped, np.int64))
     if len(indices) != rows:
         raise ValueError(f"{home} holds {rows} pictures, expected {len(indices)}")
-    images = _map_file(home / PIXELS, (rows, *spec.shape))
-    return DecodedImages(images, indices, _map_file(home / DIGESTS, (rows, DIGEST)), skipped)
+    images = _map_file(home / PIXELS, (rows, *spec.shape), about["pixels"])
+    digests = _map_file(home / DIGESTS, (rows, DIGEST), about["digests"])
+    return DecodedImages(images, indices, digests, skipped, about["pixels"])
 
 
-def _map_file(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    if path.stat().st_size != int(np.prod(shape)):
-        raise ValueError(f"{path} has the wrong length")
-    if shape[0] == 0:  # an empty file cannot be mapped
-        return np.empty(shape, np.uint8)
-    return np.memmap(path, np.uint8, "r", shape=shape)
+# Files that were found undamaged by this process: path, device, inode, size, time and checksum.
+_verified: set[tuple[str, int, int, int, int, int]] = set()
+
+
+def _map_file(path: Path, shape: tuple[int, ...], checksum: int) -> NDArray[np.uint8]:
+    """Map a file after verifying its checksum, once per process as long as it does not change."""
+    with _open_regular(path) as file:
+        about = os.fstat(file.fileno())
+        if about.st_size != int(np.prod(shape)):
+            raise ValueError(f"{path} has the wrong length")
+        known = (
+            str(path), about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, checksum
+        )  # fmt: skip
+        if known not in _verified:
+            # Read, not mapped: a disk that fails is then an error instead of a signal.
+            if _checksum(file, about.st_size) != checksum:
+                raise ValueError(f"{path} is damaged: its checksum is wrong")
+            _verified.add(known)
+        if shape[0] == 0:  # an empty file cannot be mapped
+            return np.empty(shape, np.uint8)
+        return np.memmap(file, np.uint8, "r", shape=shape)
 
 
 def list_caches() -> list[tuple[Path, int]]:
     """Return the folder of each cache and its size in bytes."""
     if not cache_folder().is_dir():
         return []
-    homes = [home for home in sorted(cache_folder().iterdir()) if (home / PIXELS).exists()]
-    return [(home, sum(file.stat().st_size for file in home.iterdir())) for home in homes]
+    homes = [home for home in sorted(cache_folder().iterdir()) if _is_cache(home)]
+    return [(home, sum(entry.lstat().st_size for entry in home.iterdir())) for home in homes]
+
+
+def _is_cache(home: Path) -> bool:
+    """Return whether a folder is a cache and holds nothing else; links are not followed."""
+    if KEY.fullmatch(home.name) is None or home.is_symlink() or not home.is_dir():
+        return False
+    return all(name in OWN_FILES or is_leftover(name) for name in os.listdir(home))
 
 
 def clear_caches() -> int:
-    """Remove all caches and return the number of bytes freed."""
-    caches = list_caches()
-    for home, _ in caches:
-        shutil.rmtree(home)
-    return sum(size for _, size in caches)
+    """Remove all caches that are not in use, and return the number of bytes freed."""
+    freed = 0
+    for home, size in list_caches():
+        with suppress(LockedError), hold(home):
+            remove_tree(home)
+            freed += size
+    return freed

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Protocol
 
-from jule.images.decoding.batch import Batch, Item, decode_chunk
-from jule.images.decoding.decode import ImageSpec
-from jule.images.decoding.worker import Worker
+from jule.images.decoding.batch import Batch
+from jule.images.decoding.decode import ImageSpec, Item
+from jule.images.decoding.pool import Crew
+from jule.images.decoding.worker import limits_for
 from jule.images.sources.base import ImageSource
+from jule.memory import format_bytes
 
 CHUNK = 128  # pictures per batch, or ...
-CHUNK_BYTES = 2**21  # ... fewer large ones, to report progress often and to save memory
-FEW = 200  # this many pictures are decoded before a worker process would have started
-
-
-class Decoder(Protocol):
-    """Anything that decodes chunks and is closed at the end."""
-
-    def decode(self, chunk: dict[int, Item], /) -> Batch: ...
-
-    def close(self) -> None: ...
+CHUNK_BYTES = 2**21  # ... fewer large ones, to report progress often and to save memory ...
+DECODED_BYTES = 2**25  # ... or fewer that become large
+AHEAD_BYTES = 2**26  # of files that wait for a worker
+TIMED = 8  # pictures that are decoded to estimate the time for all of them ...
+TIMED_SECONDS = 0.2  # ... or fewer, if they take longer than this
 
 
 def count_cores() -> int:
@@ -55,19 +52,38 @@ def decode_batches(
     >>> [batch.images.shape for batch in decode_batches(source, ImageSpec(4, 4, 1))]
     [(5, 4, 4)]
     """
-    chunks = _chunks(source, start)
-    if len(source) - start <= FEW:
-        return (decode_chunk(chunk, spec) for chunk in chunks)
-    return decode_in_order([Worker(spec) for _ in range(workers or count_cores())], chunks)
+    n_workers = workers or count_cores()
+    limits = limits_for(n_workers)
+    image_bytes = math.prod(spec.shape)
+    if image_bytes > limits.memory // 4:
+        raise ValueError(
+            f"an image of {spec} has {format_bytes(image_bytes)}, which is more than one in four "
+            f"of the {format_bytes(limits.memory)} that a decoder may use: choose a smaller size"
+        )
+    most = max(1, min(CHUNK, DECODED_BYTES // image_bytes))
+    chunks = make_chunks(source, range(start, len(source)), most)
+    return decode_in_order(Crew(limits), chunks, spec, n_workers)
 
 
-def _chunks(source: ImageSource, start: int) -> Iterator[dict[int, Item]]:
+def make_chunks(
+    source: ImageSource, indices: Iterable[int], most: int = CHUNK
+) -> Iterator[dict[int, Item]]:
+    """Read pictures of a source, and yield at most `most` of them at a time, fewer large ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jule.images.sources.arrays import ArraySource
+    >>> source = ArraySource(np.zeros((5, 8, 8), np.uint8))
+    >>> [list(chunk) for chunk in make_chunks(source, [0, 2, 4], 2)]
+    [[0, 2], [4]]
+    """
     chunk: dict[int, Item] = {}
     size = 0
-    for index in range(start, len(source)):
+    for index in indices:
         chunk[index] = item = source.path(index) or source.picture_or_reason(index)
         size += _encoded_size(item)
-        if len(chunk) == CHUNK or size > CHUNK_BYTES:
+        if len(chunk) == most or size > CHUNK_BYTES:
             yield chunk
             chunk, size = {}, 0
     if chunk:
@@ -82,42 +98,59 @@ def _encoded_size(item: Item) -> int:
 
 
 def decode_in_order(
-    workers: Sequence[Decoder], chunks: Iterable[dict[int, Item]]
+    crew: Crew, chunks: Iterable[dict[int, Item]], spec: ImageSpec, n_workers: int
 ) -> Iterator[Batch]:
     """Decode chunks with several workers at once; yield the batches in the order of the chunks.
 
-    Chunks are taken from the iterable only as workers become free, at most two per worker ahead.
-    The threads started here only wait; the workers are processes.
+    Chunks are taken from the iterable only as workers become free, at most two per worker ahead,
+    and fewer if they are large. The threads started here only wait; the workers are processes.
 
     Examples
     --------
-    >>> found = decode_in_order([Worker(ImageSpec(2, 2, 1))], [{0: b""}, {1: b""}])
+    >>> crew = Crew(limits_for(1))
+    >>> found = decode_in_order(crew, [{0: b""}, {1: b""}], ImageSpec(2, 2, 1), 1)
     >>> [batch.skipped for batch in found]
     [{0: 'it is empty'}, {1: 'it is empty'}]
     """
-    free: SimpleQueue[Decoder] = SimpleQueue()
-    for worker in workers:
-        free.put(worker)
 
     def work(chunk: dict[int, Item]) -> Batch:
-        worker = free.get()
-        try:
-            return worker.decode(chunk)
-        finally:
-            free.put(worker)
+        with crew.borrow() as worker:
+            return worker.decode(chunk, spec)
 
-    with ThreadPoolExecutor(len(workers)) as pool:
-        waiting: deque[Future[Batch]] = deque()
+    waiting: deque[tuple[Future[Batch], int]] = deque()
+    with ThreadPoolExecutor(n_workers) as pool:
         try:
             for chunk in chunks:
-                waiting.append(pool.submit(work, chunk))
-                if len(waiting) > 2 * len(workers):
-                    yield waiting.popleft().result()
+                size = sum(len(item) for item in chunk.values() if isinstance(item, bytes))
+                waiting.append((pool.submit(work, chunk), size))
+                while len(waiting) > 2 * n_workers or sum(s for _, s in waiting) > AHEAD_BYTES:
+                    yield waiting.popleft()[0].result()
             while waiting:
-                yield waiting.popleft().result()
+                yield waiting.popleft()[0].result()
         finally:
-            for left in waiting:
-                left.cancel()
-            pool.shutdown()
-            for worker in workers:
-                worker.close()
+            if waiting:  # nobody wants the rest
+                crew.stop()
+                pool.shutdown(cancel_futures=True)
+
+
+def time_decoding(source: ImageSource, spec: ImageSpec) -> float:
+    """Decode a few pictures, and return the seconds per picture on all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jule.images.sources.arrays import ArraySource
+    >>> time_decoding(ArraySource(np.zeros((5, 8, 8), np.uint8)), ImageSpec(4, 4, 1)) > 0
+    True
+    """
+    step = max(1, len(source) // TIMED)
+    timed, taken = 0, 0.0
+    with Crew(limits_for(count_cores())).borrow() as worker:
+        worker.decode({0: "only to start it"}, spec)
+        start = time.perf_counter()
+        for index in range(0, len(source), step)[:TIMED]:
+            worker.decode(next(make_chunks(source, [index])), spec)
+            timed, taken = timed + 1, time.perf_counter() - start
+            if taken > TIMED_SECONDS:
+                break
+    return taken / timed / count_cores()

@@ -6,39 +6,25 @@ set has colour.
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 
-from jule.images.decoding.decode import (
-    SIDEWAYS,
-    Aspect,
-    ImageSpec,
-    bad_picture_errors,
-    check_aspect,
-    exif_orientation,
-    open_encoded,
-    open_picture,
-    to_spec,
-    to_uint8,
-)
+from jule.images.decoding.decode import Aspect, ImageSpec, check_aspect
+from jule.images.decoding.pipeline import count_cores, make_chunks
+from jule.images.decoding.pool import Crew
+from jule.images.decoding.worker import limits_for
 from jule.images.sources.base import ImageSource
-from jule.images.sources.content import BadPictureError, RawImage, open_file, reason_of
 
 Colour = Literal["auto", "grey", "rgb"]
 
 SURVEYED = 256  # pictures, evenly spaced
 LARGEST_SIDE = 64  # pixels: enough to tell things apart, and a million images take 12 GB
-VISIBLE = 12.0  # mean difference of the channels, of 255, from which a picture has colour
 MIN_COLOURED = 0.05  # share of pictures with colour from which a set has colour
-THUMBNAIL = ImageSpec(32, 32, 3, "stretch")  # what colour is measured on
-GREY_MODES = ("1", "L", "LA", "La", "I", "F")
 
 
 @dataclass
@@ -98,91 +84,17 @@ def survey(source: ImageSource, n_pictures: int = SURVEYED, *, colour: bool = Tr
 
 def _examine_all(source: ImageSource, indices: list[int], colour: bool) -> Survey:
     found = Survey()
-    enough = MIN_COLOURED * len(indices)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow's warnings on odd files; errors become reasons
-        for index in indices:
-            try:
-                look_for_colour = colour and found.n_coloured < enough
-                size, kind, has_colour = _examine(source, index, look_for_colour)
-            except BadPictureError as error:
-                found.bad.append((source.names[index], str(error)))
-                continue
-            found.sizes.append(size)
-            found.formats[kind] += 1
-            found.n_coloured += has_colour
+    enough = math.ceil(MIN_COLOURED * len(indices)) if colour else 0
+    with Crew(limits_for(count_cores())).borrow() as worker:
+        for chunk in make_chunks(source, indices):
+            for index, one in worker.examine(chunk, enough - found.n_coloured).items():
+                if isinstance(one, str):
+                    found.bad.append((source.names[index], one))
+                    continue
+                found.sizes.append((one.width, one.height))
+                found.formats[one.kind] += 1
+                found.n_coloured += one.has_colour
     return found
-
-
-def _examine(
-    source: ImageSource, index: int, look_for_colour: bool
-) -> tuple[tuple[int, int], str, bool]:
-    """Return size, format and whether there is visible colour."""
-    path = source.path(index)
-    if path is None:
-        raw = source.picture_or_reason(index)
-        if isinstance(raw, str):
-            raise BadPictureError(raw)
-        with bad_picture_errors():
-            return _examine_raw(raw, look_for_colour)
-    try:
-        with open_file(path) as file, bad_picture_errors():
-            return _examine_encoded(open_encoded(file), look_for_colour)
-    except OSError as error:
-        raise BadPictureError(reason_of(error)) from error
-    except BadPictureError:
-        raise
-    except ValueError as error:  # a name that no file can have
-        raise BadPictureError(str(error)) from error
-
-
-def _examine_raw(raw: RawImage, look_for_colour: bool) -> tuple[tuple[int, int], str, bool]:
-    if isinstance(raw, np.ndarray):
-        pixels = _thumbnail_of_array(raw)
-        return (raw.shape[1], raw.shape[0]), "array", look_for_colour and _is_coloured(pixels)
-    if not isinstance(raw, Image.Image):
-        return _examine_encoded(open_picture(raw), look_for_colour)
-    size = _upright_size(raw)
-    kind = raw.format or "array"
-    if not look_for_colour or _is_grey(raw):
-        return size, kind, False
-    # Loaded first: `to_spec` would otherwise leave the caller's image at a reduced size.
-    raw.load()
-    return size, kind, _is_coloured(np.asarray(to_spec(raw, THUMBNAIL)))
-
-
-def _examine_encoded(
-    image: Image.Image, look_for_colour: bool
-) -> tuple[tuple[int, int], str, bool]:
-    size, kind = _upright_size(image), image.format or ""
-    if not look_for_colour or _is_grey(image):
-        return size, kind, False
-    return size, kind, _is_coloured(np.asarray(to_spec(image, THUMBNAIL)))
-
-
-def _upright_size(image: Image.Image) -> tuple[int, int]:
-    # Asking a PNG file for metadata that is not in its header would decode all of it.
-    if image.format == "PNG" and "exif" not in image.info:
-        return image.size
-    return image.size[::-1] if exif_orientation(image) in SIDEWAYS else image.size
-
-
-def _is_grey(image: Image.Image) -> bool:
-    return image.mode in GREY_MODES or image.mode.startswith("I;16")
-
-
-def _thumbnail_of_array(pixels: NDArray) -> NDArray[np.uint8]:
-    if pixels.ndim < 2:
-        return to_uint8(pixels)  # raises the reason
-    step = [max(1, side // THUMBNAIL.height) for side in pixels.shape[:2]]
-    return to_uint8(pixels[:: step[0], :: step[1]])
-
-
-def _is_coloured(pixels: NDArray[np.uint8]) -> bool:
-    if pixels.ndim == 2:
-        return False
-    rgb = pixels[..., :3]
-    return bool((rgb.max(axis=2).astype(np.int16) - rgb.min(axis=2)).mean() > VISIBLE)
 
 
 def choose_spec(

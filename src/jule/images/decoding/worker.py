@@ -1,37 +1,87 @@
-"""Decode pictures in separate processes.
+"""Decode pictures in separate processes, with limits on memory and time.
 
 Most of the time for a small picture is spent in Python code, which runs on one core per process.
-Besides, a decoder that crashes on damaged bytes ends only a worker, not the program.
-
-Messages in both directions have three parts: the length of a JSON text in 8 bytes, the text, and
-the bytes that the text announces.
+Besides, a decoder that crashes on damaged bytes, takes too much memory or does not come to an end
+costs a worker, not the program.
 """
 
 from __future__ import annotations
 
-import gc
 import json
-import signal
+import os
 import subprocess
 import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from threading import Event, Timer
+from typing import Any, TypeVar
 
 import numpy as np
 
-from jule.images.decoding.batch import Batch, Item, decode_chunk
-from jule.images.decoding.decode import DIGEST, ImageSpec
+from jule.images.decoding.batch import Batch, concatenate, decode_chunk, is_encoded
+from jule.images.decoding.child import read_exactly, receive, send
+from jule.images.decoding.decode import DIGEST, ImageSpec, Item
+from jule.images.decoding.examine import Examined, examine_chunk
+from jule.memory import available_memory
 
 # The worker uses this process's module path, which may have been changed at run time.
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from jule.images.decoding.worker import serve; serve()"
+    "from jule.images.decoding.child import serve; serve()"
 )
 PIPE_BYTES = 2**20  # a whole chunk, so that neither side waits for the other to read
 CRASHED = "its decoder crashed"
+LEAST_MEMORY = 2**30  # bytes per worker: enough for photographs of 100 megapixels
+SECONDS = 60.0  # for a chunk, and for a picture alone
+
+Chunk = dict[int, Item]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a decoder may use.
+
+    Attributes
+    ----------
+    memory
+        Bytes, beyond what the worker itself needs.
+    seconds
+        For one picture. A few together are first given the same time, then each its own.
+
+    Examples
+    --------
+    >>> Limits(2**30).seconds
+    60.0
+    """
+
+    memory: int
+    seconds: float = SECONDS
+
+
+def limits_for(n_workers: int) -> Limits:
+    """Return the limits for each of several workers: together, half of the available memory.
+
+    Examples
+    --------
+    >>> limits_for(2).memory >= LEAST_MEMORY
+    True
+    """
+    return Limits(max(LEAST_MEMORY, available_memory() // 2 // n_workers))
+
+
+class NoWorkerError(OSError):
+    """No process for decoding can be started."""
+
+
+class WorkerLostError(Exception):
+    """The process of a worker ended while it was working; the message is the reason."""
+
+
+class StoppedError(Exception):
+    """The worker was stopped because its results are no longer needed."""
 
 
 class Worker:
@@ -39,107 +89,155 @@ class Worker:
 
     Examples
     --------
-    >>> worker = Worker(ImageSpec(2, 2, 1))
-    >>> worker.decode({7: np.zeros((4, 4), np.uint8)}).images.shape
+    >>> worker = Worker(Limits(2**30))
+    >>> worker.decode({7: b"P5 4 4 255 0123456789abcdef"}, ImageSpec(2, 2, 1)).images.shape
     (1, 2, 2)
     >>> worker.close()
     """
 
-    def __init__(self, spec: ImageSpec) -> None:
-        self._spec = spec
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
 
-    def decode(self, chunk: dict[int, Item]) -> Batch:
-        """Decode a chunk; a picture on which the decoder crashes is skipped."""
-        if not all(isinstance(item, bytes | Path | str) for item in chunk.values()):
-            return decode_chunk(chunk, self._spec)  # pixels: sending them would take longer
-        found = self._ask(chunk)
-        if found is not None:
-            return found
-        if len(chunk) > 1:  # the picture that crashes is found by bisection
-            indices = list(chunk)
-            half = len(indices) // 2
-            parts = (indices[:half], indices[half:])
-            return concatenate([self.decode({i: chunk[i] for i in part}) for part in parts])
-        again = self._ask(chunk)  # the process may have been killed from outside
-        return again or decode_chunk(dict.fromkeys(chunk, CRASHED), self._spec)
+    def decode(self, chunk: Chunk, spec: ImageSpec) -> Batch:
+        """Decode a chunk; a picture whose decoder fails in any way is skipped with the reason."""
+        if not is_encoded(chunk):
+            return decode_chunk(chunk, spec)  # pixels: nothing to decode
 
-    def _ask(self, chunk: dict[int, Item]) -> Batch | None:
-        """Decode a chunk in the process; return None if the process ended."""
-        process = self._process or self._start()
-        if process is None:  # no process can be started: decode in this one
-            return decode_chunk(chunk, self._spec)
+        def skip(index: int, reason: str) -> Batch:
+            return decode_chunk({index: reason}, spec)
+
+        return concatenate(self._try(chunk, lambda some: self._ask_to_decode(some, spec), skip))
+
+    def examine(self, chunk: Chunk, colour: int) -> dict[int, Examined | str]:
+        """Examine a chunk; see `examine_chunk`."""
+        if not is_encoded(chunk):
+            return examine_chunk(chunk, colour)
+
+        def skip(index: int, reason: str) -> dict[int, Examined | str]:
+            return {index: reason}
+
+        def ask(some: Chunk) -> dict[int, Examined | str]:
+            found = self._ask(some, {"task": "examine", "colour": colour}, lambda reply: reply)
+            return {index: one if isinstance(one, str) else Examined(*one) for index, one in found}
+
+        parts = self._try(chunk, ask, skip)
+        return {index: one for part in parts for index, one in part.items()}
+
+    def _try(
+        self, chunk: Chunk, ask: Callable[[Chunk], Result], skip: Callable[[int, str], Result]
+    ) -> list[Result]:
+        """Ask for a chunk; if the process is lost, ask for each of its pictures alone."""
         try:
-            return self._exchange(process, chunk)
-        except (EOFError, BrokenPipeError):
-            self.close()
-            return None
+            return [ask(chunk)]
+        except WorkerLostError:
+            if len(chunk) > 1:
+                return [part for one in chunk.items() for part in self._try(dict([one]), ask, skip)]
+        # Once more: the process may have been killed or stopped from outside.
+        try:
+            return [ask(chunk)]
+        except WorkerLostError as error:
+            return [skip(index, str(error)) for index in chunk]
 
-    def _exchange(self, process: subprocess.Popen[bytes], chunk: dict[int, Item]) -> Batch:
+    def _ask_to_decode(self, chunk: Chunk, spec: ImageSpec) -> Batch:
+        def read(reply: dict[str, Any]) -> Batch:
+            assert self._process is not None
+            assert self._process.stdout is not None
+            indices = reply["indices"]
+            digests = read_exactly(self._process.stdout, len(indices) * DIGEST)
+            shape = (len(indices), *spec.shape)
+            pixels = read_exactly(self._process.stdout, int(np.prod(shape)))
+            return Batch(
+                np.frombuffer(pixels, np.uint8).reshape(shape),
+                indices,
+                [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)],
+                {int(index): reason for index, reason in reply["skipped"]},
+            )
+
+        return self._ask(chunk, {"task": "decode", "spec": spec.to_json()}, read)
+
+    def _ask(self, chunk: Chunk, task: dict[str, Any], read: Callable[[Any], Result]) -> Result:
+        """Send a request and read the answer; raise WorkerLostError if the process ends."""
+        if self._is_stopped:
+            raise StoppedError
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+        process = self._process
+        assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
-        contents = [item for item in chunk.values() if isinstance(item, bytes)]
-        request = {
-            "spec": self._spec.to_json(),
-            "items": [_describe(*one) for one in chunk.items()],
-        }
-        _send(process.stdin, request, contents)
-        reply = _receive(process.stdout)
-        indices = reply["indices"]
-        digests = _read_exactly(process.stdout, len(indices) * DIGEST)
-        shape = (len(indices), *self._spec.shape)
-        pixels = _read_exactly(process.stdout, int(np.prod(shape)))
-        return Batch(
-            np.frombuffer(pixels, np.uint8).reshape(shape),
-            indices,
-            [digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST)],
-            {int(index): reason for index, reason in reply["skipped"]},
-        )
+        is_late = Event()
 
-    def _start(self) -> subprocess.Popen[bytes] | None:
-        """Start the process and wait until it is ready; return None if it cannot be started."""
+        def end() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = Timer(self.limits.seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            request = {
+                **task,
+                "memory": self.limits.memory,
+                "items": [_describe(*one) for one in chunk.items()],
+            }
+            send(process.stdin, request, [x for x in chunk.values() if isinstance(x, bytes)])
+            answer = read(receive(process.stdout))
+        except Exception:  # no answer, or one that makes no sense
+            self.close()
+            late = f"its decoder took more than {self.limits.seconds:g} s"
+            raise WorkerLostError(late if is_late.is_set() else CRASHED) from None
+        except BaseException:  # the answer is still to come and must not be taken for the next
+            self.close()
+            raise
+        finally:
+            timer.cancel()
+        if is_late.is_set():  # ended after it had answered
+            self.close()
+        return answer
+
+    def _start(self) -> None:
+        """Start the process and wait until it is ready."""
+        self.close()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", START, json.dumps(sys.path)],
+                # -P: modules in the current folder, which may be a stranger's, are not imported.
+                [sys.executable, "-P", "-c", START, json.dumps(sys.path)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # messages of decoders on damaged files
                 pipesize=PIPE_BYTES,
+                # Threads for linear algebra would only take time and address space.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             )
             assert self._process.stdout is not None
-            _receive(self._process.stdout)
-        except (OSError, EOFError, ValueError):
+            receive(self._process.stdout)
+        except (OSError, EOFError, ValueError) as error:
             self.close()
-        return self._process
+            reason = str(error) or "it ended at once"
+            raise NoWorkerError(
+                f"pictures are decoded in a process of its own, but {sys.executable} cannot be "
+                f"started ({reason})"
+            ) from error
+
+    def stop(self) -> None:
+        """End the process; what another thread waits for is no longer needed."""
+        self._is_stopped = True
+        if self._process is not None:
+            self._process.kill()
 
     def close(self) -> None:
         """End the process."""
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with suppress(BrokenPipeError):
-            process.stdin.close()
-        process.stdout.close()
+        process.kill()  # it has nothing to finish
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            with suppress(OSError):
+                pipe.close()
         process.wait()
-
-
-def concatenate(batches: Sequence[Batch]) -> Batch:
-    """Concatenate batches.
-
-    Examples
-    --------
-    >>> empty = Batch(np.empty((0, 2, 2), np.uint8), [], [], {3: "it is empty"})
-    >>> concatenate([empty, empty]).skipped
-    {3: 'it is empty'}
-    """
-    return Batch(
-        np.concatenate([batch.images for batch in batches]),
-        [index for batch in batches for index in batch.indices],
-        [digest for batch in batches for digest in batch.digests],
-        {index: reason for batch in batches for index, reason in batch.skipped.items()},
-    )
 
 
 def _describe(index: int, item: Item) -> list[Any]:
@@ -149,48 +247,3 @@ def _describe(index: int, item: Item) -> list[Any]:
         return [index, "reason", item]
     assert isinstance(item, bytes)
     return [index, "bytes", len(item)]
-
-
-def serve() -> None:
-    """Decode requests from standard input until it is closed; runs in the worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the main process
-    warnings.simplefilter("ignore")
-    gc.freeze()  # modules stay loaded, so searching them for garbage is wasted time
-    gc.set_threshold(10_000)
-    requests, replies = sys.stdin.buffer, sys.stdout.buffer
-    with suppress(EOFError, BrokenPipeError):
-        _send(replies, "ready", [])
-        while True:
-            request = _receive(requests)
-            chunk = {
-                index: _receive_item(requests, kind, rest) for index, kind, rest in request["items"]
-            }
-            batch = decode_chunk(chunk, ImageSpec(**request["spec"]))
-            reply = {"indices": batch.indices, "skipped": list(batch.skipped.items())}
-            _send(replies, reply, [*batch.digests, np.ascontiguousarray(batch.images).data])
-
-
-def _receive_item(requests: IO[bytes], kind: str, rest: Any) -> Item:
-    if kind == "bytes":
-        return _read_exactly(requests, rest)
-    return Path(rest) if kind == "path" else str(rest)
-
-
-def _send(pipe: IO[bytes], message: Any, contents: Sequence[bytes | memoryview]) -> None:
-    text = json.dumps(message).encode()
-    pipe.write(len(text).to_bytes(8, "little") + text)
-    for content in contents:
-        pipe.write(content)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> Any:
-    length = int.from_bytes(_read_exactly(pipe, 8), "little")
-    return json.loads(_read_exactly(pipe, length))
-
-
-def _read_exactly(pipe: IO[bytes], count: int) -> bytes:
-    content = pipe.read(count)
-    if len(content) < count:
-        raise EOFError
-    return content

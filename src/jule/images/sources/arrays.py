@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.sources.base import ImageSource
+from jule.images.sources.base import (
+    LONGEST_NAME,
+    ImageSource,
+    escape_name,
+    one_line,
+    shorten_name,
+)
 from jule.images.sources.content import is_tensor, to_numpy
+from jule.memory import check_memory
 
 SAMPLES, LABELS, NAMES = "images", "labels", "names"  # the arrays of an .npz file
 SUFFIXES = (".npy", ".npz")
 CHANNELS = (1, 3, 4)  # grey, RGB, RGBA
+MENTIONED = 10  # names in an error message
 BLOCK_BYTES = 2**24  # of the blocks in which arrays are processed
 
 
@@ -43,7 +54,7 @@ class ArraySource(ImageSource):
             raise ValueError(f"{n} images need as many names, got {len(names)}")
         super().__init__(
             where,
-            [str(name) for name in (range(n) if names is None else names)],
+            [_as_name(name) for name in (range(n) if names is None else names)],
             None if labels is None else check_labels(labels, n),
         )
 
@@ -63,6 +74,15 @@ class ArraySource(ImageSource):
     @cached_property
     def _fingerprint(self) -> dict[str, Any]:
         return fingerprint(self._samples)
+
+
+def _as_name(name: object) -> str:
+    text = escape_name(str(name))
+    if len(text) > LONGEST_NAME:
+        raise ValueError(
+            f"the name {shorten_name(text)!r} has more than {LONGEST_NAME:,} characters"
+        )
+    return text
 
 
 def as_samples(data: Any) -> NDArray:
@@ -90,6 +110,8 @@ def as_samples(data: Any) -> NDArray:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"images must be numbers, got dtype {array.dtype}")
     if array.dtype != np.uint8:
+        if array.dtype != np.float32:
+            check_memory(4 * array.size, f"an array of shape {array.shape} as float32")
         with np.errstate(over="ignore"):  # too large for float32: reported as infinity below
             array = array.astype(np.float32, copy=False)
         _check_finite(array)
@@ -175,17 +197,20 @@ def check_labels(labels: Any, n_samples: int) -> NDArray:
     return array
 
 
-def fingerprint(samples: NDArray) -> dict[str, Any]:
+def fingerprint(samples: NDArray, checksum: int | None = None) -> dict[str, Any]:
     """Return the shape, type and checksum of an array, which identify it.
+
+    `checksum` is the CRC-32 of its bytes, if it is known already.
 
     Examples
     --------
     >>> fingerprint(np.zeros((2, 3), np.uint8))["shape"]
     [2, 3]
     """
-    checksum = 0
-    for block in row_blocks(samples):
-        checksum = zlib.crc32(block.data, checksum)
+    if checksum is None:
+        checksum = 0
+        for block in row_blocks(samples):
+            checksum = zlib.crc32(block.data, checksum)
     return {"shape": list(samples.shape), "dtype": str(samples.dtype), "checksum": checksum}
 
 
@@ -211,25 +236,73 @@ def open_arrays(path: Path) -> ArraySource:
     has a single array, its name does not matter. A .npy file is mapped into memory.
     """
     try:
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        members = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded.items())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of numpy, on headers that are odd but good
+            arrays = _load_npz(path) if zipfile.is_zipfile(path) else {SAMPLES: _load_npy(path)}
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # numpy, zipfile and tokenize raise anything for damaged bytes
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{path} cannot be read as arrays: {reason}") from error
-    arrays = {name: one for name, one in members.items() if isinstance(one, np.ndarray)}
+        raise ValueError(f"{path} cannot be read as arrays: {one_line(error)}") from error
     try:
         return _source_of(arrays, str(path))
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
+def _load_npy(path: Path) -> NDArray:
+    with open(path, "rb") as file:
+        size = _check_header(file, "it")
+        if file.tell() + size > path.stat().st_size:
+            raise ValueError(f"it is cut off: its header announces {size:,} bytes")
+    array: NDArray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def _load_npz(path: Path) -> dict[str, NDArray]:
+    """Read the arrays that are needed, after checking that they fit into memory."""
+    with zipfile.ZipFile(path) as file:
+        names = [name for name in file.namelist() if name.endswith(".npy")]
+        members = {name.removesuffix(".npy"): name for name in names}
+        if SAMPLES in members:
+            needed = [name for name in (SAMPLES, LABELS, NAMES) if name in members]
+        elif len(members) == 1:
+            needed = list(members)
+        else:
+            some = ", ".join(shorten_name(name) for name in sorted(members)[:MENTIONED])
+            raise ValueError(f"there is no array {SAMPLES!r} among {some or 'no arrays'}")
+        arrays = {}
+        for name in needed:
+            with file.open(members[name]) as member:
+                size = _check_header(member, f"the array {shorten_name(name)!r}")
+            check_memory(size, f"the array {shorten_name(name)!r}")
+            with file.open(members[name]) as member:
+                arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
+    if SAMPLES not in arrays:
+        arrays = {SAMPLES: arrays[needed[0]]}
+    return arrays
+
+
+def _check_header(file: IO[bytes], what: str) -> int:
+    """Read the header of an array in the .npy format; return how many bytes the array has."""
+    head = np.lib.format
+    if file.read(len(head.MAGIC_PREFIX)) != head.MAGIC_PREFIX:
+        raise ValueError(f"{what} is not in the .npy format")
+    version = tuple(file.read(2))
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"{what} has an unknown version of the .npy format")
+    read = head.read_array_header_1_0 if version == (1, 0) else head.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if min(shape, default=0) < 0:
+        raise ValueError(f"{what} has the shape {shape}")
+    if dtype.hasobject:
+        raise ValueError(
+            f"{what} holds Python objects, which are never loaded: save an array of numbers instead"
+        )
+    return math.prod(shape) * dtype.itemsize
+
+
 def _source_of(arrays: dict[str, NDArray], where: str) -> ArraySource:
-    if SAMPLES not in arrays and len(arrays) != 1:
-        raise ValueError(f"there is no array {SAMPLES!r} among {', '.join(sorted(arrays))}")
-    samples = arrays[SAMPLES] if SAMPLES in arrays else next(iter(arrays.values()))
     names = arrays.get(NAMES)
     if names is not None and names.ndim != 1:
         raise ValueError(f"names must be one string per image, got an array {names.shape}")
-    return ArraySource(samples, names, arrays.get(LABELS), where)
+    return ArraySource(arrays[SAMPLES], names, arrays.get(LABELS), where)

@@ -10,6 +10,7 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from jule.images.sources.content import RawImage, reason_of
+from jule.text import printable
 
 SUFFIXES = (
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
@@ -17,6 +18,8 @@ SUFFIXES = (
 )  # fmt: skip
 NOT_UTF8 = "its name is not UTF-8: rename it"
 OTHER_KIND = "it is not a picture file"
+LONGEST_NAME = 4096  # characters; no system has longer paths
+TOO_LONG = f"its name has more than {LONGEST_NAME:,} characters"
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,29 @@ def escape_name(name: str) -> str:
     'caf\\\\udce9.jpg'
     """
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shorten_name(name: str) -> str:
+    """Return a file name for a message: without control characters, and not too long.
+
+    Examples
+    --------
+    >>> shorten_name("a.jpg"), len(shorten_name("a" * 10_000))
+    ('a.jpg', 203)
+    """
+    shown = printable(name)
+    return shown if len(shown) <= 203 else f"{shown[:100]}...{shown[-100:]}"
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of an error as one line; the name of its type if it has none.
+
+    Examples
+    --------
+    >>> one_line(ValueError("a\\nb")), one_line(EOFError())
+    ('a b', 'EOFError')
+    """
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def is_utf8(name: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from PIL import Image
 
-RawImage = bytes | Image.Image | NDArray  # the bytes of a file, or pixels
+RawImage: TypeAlias = "bytes | Image.Image | NDArray"  # the bytes of a file, or pixels
 
 MOST_BYTES = 2**29  # of one file; no photograph is larger
 
@@ -99,7 +99,7 @@ def is_tensor(data: Any) -> bool:
 
     Examples
     --------
-    >>> is_tensor(np.zeros(3))
+    >>> is_tensor([1, 2])
     False
     """
     return hasattr(data, "detach") and hasattr(data, "shape")
@@ -113,4 +113,12 @@ def to_numpy(data: Any) -> NDArray:
     >>> to_numpy([[1, 2], [3, 4]]).shape
     (2, 2)
     """
+    import numpy as np  # here, because worker processes seldom need it
+
+    parts = data if isinstance(data, list | tuple) else [data]
+    if any(isinstance(part, np.ma.MaskedArray) for part in parts):
+        raise ValueError(
+            "masks of masked arrays are not supported: fill or remove the masked values, and pass "
+            "a plain array"
+        )
     return np.asarray(data.detach().cpu() if is_tensor(data) else data)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.sources.arrays import ArraySource, is_channels_first
+from jule.images.sources.arrays import MENTIONED, ArraySource, is_channels_first
+from jule.images.sources.base import one_line, shorten_name
+from jule.memory import check_memory
 
 SUFFIXES = (".h5", ".hdf5", ".hdf")
 IMAGES = ("images", "data", "x")
@@ -22,13 +27,17 @@ def open_hdf5(path: Path) -> ArraySource:
     They are the data set `images`, `data` or `x`, or the only one with three or four dimensions.
     Its shape is (n, h, w), (n, h, w, c) or, as in the files of the paper's authors, (n, c, h, w).
     Floats up to 1 are scaled to 0 .. 255. `labels` or `y`, one integer per image, are read for
-    evaluation.
+    evaluation. Links are not followed, and nothing is read from other files.
     """
-    arrays = _arrays_of(path)
-    name = _name_of_images(path, arrays)
-    images = arrays[name]
-    found = [arrays[label] for label in LABELS if label in arrays]
-    labels = found[0].reshape(-1) if found and found[0].size == len(images) else None
+    with _open_file(path) as (file, h5py):
+        found = _find_datasets(file, h5py)
+        name = _name_of_images(path, found, _find_links(file, h5py, path))
+        images = _read_dataset(found[name], name, path)
+        labels = None
+        for label in LABELS:
+            if label in found and found[label].size == len(images):
+                labels = _read_dataset(found[label], label, path).reshape(-1)
+                break
     if is_channels_first(images.shape):
         images = np.moveaxis(images, 1, -1)
     if images.ndim == 4 and images.shape[3] == 1:
@@ -41,42 +50,80 @@ def open_hdf5(path: Path) -> ArraySource:
         raise ValueError(f"{path}, {name!r}: {error}") from None
 
 
-def _h5py(path: Path) -> Any:
+@contextmanager
+def _open_file(path: Path) -> Iterator[tuple[Any, Any]]:
+    """Open an HDF5 file; all errors inside the block become a ValueError that names the file."""
     try:
         import h5py
     except ImportError as error:
         raise ImportError(
             f'reading {path} needs h5py, which is not installed: pip install "jule[hdf5]"'
         ) from error
-    return h5py
+    try:
+        with h5py.File(path, "r") as file:
+            yield file, h5py
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # h5py raises anything for damaged bytes
+        if isinstance(error, ValueError) and str(path) in str(error):
+            raise
+        raise ValueError(
+            f"{path} cannot be read as HDF5 ({one_line(error)}): it is damaged or not an HDF5 "
+            "file; replace it with a good copy"
+        ) from error
 
 
-def _arrays_of(path: Path) -> dict[str, NDArray]:
-    h5py = _h5py(path)
-    arrays: dict[str, NDArray] = {}
+def _find_datasets(file: Any, h5py: Any) -> dict[str, Any]:
+    """Return all arrays of numbers in the file by name, in lower case, without reading them."""
+    found: dict[str, Any] = {}
 
     def keep(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.ndim and item.dtype.kind in "fiub":
-            arrays[name.lower()] = item[()]
+            found[name.lower()] = item
 
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(keep)
-    except (OSError, RuntimeError, KeyError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        raise ValueError(f"{path} cannot be read as HDF5: {error}") from error
-    return arrays
+    file.visititems(keep)  # which follows no links
+    return found
 
 
-def _name_of_images(path: Path, arrays: dict[str, NDArray]) -> str:
+def _find_links(file: Any, h5py: Any, path: Path) -> dict[str, str]:
+    """Return, for the names in the file that are links, why they are not read."""
+    return {
+        name.lower(): f"{shorten_name(name)!r} in {path} is a link: links are not followed; write "
+        "the array into the file itself"
+        for name in file
+        if not isinstance(file.get(name, getlink=True), h5py.HardLink)
+    }
+
+
+def _read_dataset(dataset: Any, name: str, path: Path) -> NDArray:
+    """Read an array, unless it is in other files or does not fit into memory."""
+    if dataset.external or dataset.is_virtual:
+        raise ValueError(
+            f"{shorten_name(name)!r} in {path} refers to other files, which are not read: write "
+            "the array into the file itself"
+        )
+    itemsize = dataset.dtype.itemsize
+    size = math.prod(dataset.shape) * itemsize
+    if dataset.dtype != np.uint8:
+        size *= 3  # scaled and rounded copies
+    if dataset.chunks:  # each is unpacked as a whole
+        size += math.prod(dataset.chunks) * itemsize
+    check_memory(size, f"{shorten_name(name)!r} in {path}")
+    array: NDArray = dataset[()]
+    return array
+
+
+def _name_of_images(path: Path, found: dict[str, Any], links: dict[str, str]) -> str:
     for name in IMAGES:
-        if name in arrays:
+        if name in found:
             return name
-    with_pixels = [name for name, array in arrays.items() if array.ndim in (3, 4)]
+        if name in links:
+            raise ValueError(links[name])
+    with_pixels = [name for name, dataset in found.items() if dataset.ndim in (3, 4)]
     if len(with_pixels) == 1:
         return with_pixels[0]
-    holds = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+    some = [f"{shorten_name(name)} {found[name].shape}" for name in list(found)[:MENTIONED]]
+    holds = ", ".join(some) or "nothing"
     raise ValueError(f"{path} has no data set {' or '.join(IMAGES)}; it holds {holds}")
 
 
@@ -127,25 +174,19 @@ def read_authors_hdf5(
 
 
 def _read_hdf5(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    h5py = _h5py(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}: check the path of the HDF5 file")
-    try:
-        with h5py.File(path, "r") as file:
-            for key in keys:
-                if not isinstance(file.get(key), h5py.Dataset):
-                    raise ValueError(
-                        f"{path} has no array {key!r}, only {sorted(file)}: "
-                        "it needs 'data' (N x C x H x W) and 'labels' (N)"
-                    )
-            return {key: np.asarray(file[key]) for key in keys}
-    except PermissionError:
-        raise
-    except OSError as error:
-        raise ValueError(
-            f"{path} cannot be read as HDF5 ({error}): it is damaged or not an HDF5 file; "
-            "replace it with a good copy"
-        ) from error
+    with _open_file(path) as (file, h5py):
+        links = _find_links(file, h5py, path)
+        for key in keys:
+            if key in links:
+                raise ValueError(links[key])
+            if not isinstance(file.get(key), h5py.Dataset):
+                raise ValueError(
+                    f"{path} has no array {key!r}, only {sorted(file)[:MENTIONED]}: "
+                    "it needs 'data' (N x C x H x W) and 'labels' (N)"
+                )
+        return {key: _read_dataset(file[key], key, path) for key in keys}
 
 
 def _to_uint8(data: NDArray[Any], name: str, path: Path) -> NDArray[np.uint8]:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images.sources.arrays import ArraySource
+from jule.images.sources.base import one_line
+from jule.memory import check_memory
 
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 BLOCK = 2**24  # bytes
@@ -53,12 +55,17 @@ def read_idx(path: Path) -> NDArray:
             if len(shape) != head[3]:
                 raise ValueError("it is cut off")
             size = math.prod(shape) * kind.itemsize
-            # In blocks, because a damaged header may announce more bytes than fit into memory.
+            if not is_gzip(path) and file.tell() + size > path.stat().st_size:
+                raise ValueError(f"its header announces {size:,} bytes, more than it has")
+            # Twice: the bytes, and the array of native numbers that is made of them.
+            check_memory(size if kind.itemsize == 1 else 2 * size, "what its header announces")
             content = bytearray()
             while block := file.read(min(BLOCK, size + 1 - len(content))):
                 content += block
-    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as IDX: {error}") from error
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (EOFError, OSError, zlib.error, ValueError) as error:
+        raise ValueError(f"{path} cannot be read as IDX: {one_line(error)}") from error
     if len(content) != size:
         raise ValueError(
             f"{path} cannot be read as IDX: its header announces {size:,} bytes for the shape "

@@ -13,17 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images.sources.base import (
+    LONGEST_NAME,
     NOT_UTF8,
+    TOO_LONG,
     Skipped,
     escape_name,
     is_hidden,
     is_picture_name,
     is_utf8,
+    shorten_name,
 )
 from jule.images.sources.files import FileSource
+from jule.memory import check_memory
 
 SUFFIXES = (".txt", ".lst", ".csv", ".tsv")
 PATH_COLUMNS = ("path", "file", "filename", "file_name", "image", "image_path", "name")
+LIST_MEMORY = 12  # bytes of memory per byte of a list: text, names and paths
 LABEL_COLUMNS = ("label", "class", "target")
 
 
@@ -34,10 +39,11 @@ def open_list(path: Path) -> FileSource:
     filename, image or name; otherwise the first column is used. A column label, class or target
     contains true classes, for evaluation.
     """
+    check_memory(LIST_MEMORY * path.stat().st_size, f"the list {path}")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a list in UTF-8: {error}") from error
+        raise ValueError(f"{path} is not a list in UTF-8: {error}") from None
     if path.suffix.lower() in (".csv", ".tsv"):
         try:
             names, labels = _parse_table(text, "\t" if path.suffix.lower() == ".tsv" else ",")
@@ -47,7 +53,11 @@ def open_list(path: Path) -> FileSource:
         names, labels = [line.strip() for line in text.splitlines() if line.strip()], None
     if not names:
         raise ValueError(f"{path} lists no pictures: expected one path per line")
-    return FileSource(str(path), [path.parent / name for name in names], names, labels)
+    short = [index for index, name in enumerate(names) if len(name) <= LONGEST_NAME]
+    skipped = [Skipped(shorten_name(n), TOO_LONG) for n in names if len(n) > LONGEST_NAME]
+    names = [names[index] for index in short]
+    labels = None if labels is None else labels[short]
+    return FileSource(str(path), [path.parent / name for name in names], names, labels, skipped)
 
 
 def _parse_table(text: str, delimiter: str) -> tuple[list[str], NDArray | None]:

@@ -119,6 +119,8 @@ def open_hugging_face(name: str) -> HuggingFaceSource:
             ) from error
         return _open_split(saved, name, None)
     repository, _, split = name.removeprefix("hf:").partition(":")
+    if not repository.strip():
+        raise ValueError(f"{name!r} names no data set: write hf:NAME or hf:NAME:SPLIT")
     return _open_split(datasets.load_dataset(repository), name, split or None)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
@@ -30,6 +31,7 @@ HINT = (
     "A source is a folder of pictures, an archive (.zip, .tar), an array file (.npy, .npz, .h5, "
     "IDX), a list of paths (.txt, .csv), a pattern such as 'photos/**/*.jpg', or hf:NAME"
 )
+MOST_SHARDS = 1_000_000  # tar files of one pattern
 MOST_COMPARED = 10_000  # names in a folder that are compared with a mistyped name
 
 
@@ -198,15 +200,22 @@ def expand_braces(text: str) -> list[str]:
     ['s-08.tar', 's-09.tar', 's-10.tar']
     """
     parts = re.split(r"\{([^{}]*)\}", text)
-    choices = []
+    choices: list[Sequence[str]] = []
     for position, part in enumerate(parts):
-        span = re.fullmatch(r"(\d+)\.\.(\d+)", part) if position % 2 else None
+        span = re.fullmatch(r"([0-9]{1,18})\.\.([0-9]{1,18})", part) if position % 2 else None
         if span:
-            low, high = span.groups()
-            choices.append([f"{i:0{len(low)}d}" for i in range(int(low), int(high) + 1)])
+            low, high = (int(end) for end in span.groups())
+            _check_count(text, high + 1 - low)
+            choices.append([f"{i:0{len(span[1])}d}" for i in range(low, high + 1)])
         else:
             choices.append(part.split(",") if position % 2 else [part])
+    _check_count(text, math.prod(len(some) for some in choices))
     return ["".join(chosen) for chosen in product(*choices)]
+
+
+def _check_count(text: str, count: int) -> None:
+    if count > MOST_SHARDS:
+        raise ValueError(f"{text} stands for {count:,} files; at most {MOST_SHARDS:,} can be read")
 
 
 def _open_single(text: str) -> FileSource:

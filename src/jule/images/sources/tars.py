@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import lzma
 import tarfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -13,23 +11,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images.sources.base import (
+    LONGEST_NAME,
     NOT_UTF8,
     OTHER_KIND,
+    TOO_LONG,
     ImageSource,
     Skipped,
     escape_name,
     is_hidden,
     is_picture_name,
     is_utf8,
+    one_line,
+    shorten_name,
 )
 from jule.images.sources.content import BadPictureError, check_file_size
 from jule.images.sources.files import file_identity
 
 SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 METADATA = (".cls", ".json", ".txt", ".id", ".index")  # files beside the pictures of a shard
-DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
+HEADERS = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
+MOST_HEADER = 2**20  # bytes of a header that extends others: names, times, ...
 LINK = "it is a link or a device, not a file of its own"
+SPARSE = "it is a sparse file"
 BROKEN_OFF = "the archive is damaged: everything after its last picture is lost"
+
+
+class _TarInfo(tarfile.TarInfo):
+    """A member whose header is checked before tarfile acts on it."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.size < 0:  # tarfile would go back and forth for ever
+            raise tarfile.ReadError("a member has a negative size")
+        if self.type in HEADERS and self.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        if found.size < 0 or archive.offset < found.offset_data:
+            raise tarfile.ReadError("a member has a negative size")
+        return found
 
 
 @dataclass(frozen=True)
@@ -60,8 +81,8 @@ class TarSource(ImageSource):
                     self._list_member(file, _Member(shard, info), prefix + info.name, classes)
                 if not _is_at_end(file):
                     self.skipped.append(Skipped(escape_name(path.name), BROKEN_OFF))
-            except (*DAMAGED, OSError) as error:
-                reason = f"the archive is cut off ({error})"
+            except Exception as error:  # what damaged bytes lead to, in tarfile or a decompressor
+                reason = f"the archive is cut off ({one_line(error)})"
                 self.skipped.append(Skipped(escape_name(path.name), reason))
         self.labels = _labels(self.names, classes)
 
@@ -72,7 +93,11 @@ class TarSource(ImageSource):
         if info.isdir() or is_hidden(info.name):
             return
         is_picture = is_picture_name(info.name)
-        if not info.isfile():
+        if len(name) > LONGEST_NAME:
+            self.skipped.append(Skipped(shorten_name(name), TOO_LONG, is_picture))
+        elif info.issparse():
+            self.skipped.append(Skipped(escape_name(name), SPARSE, is_picture))
+        elif not info.isfile():
             self.skipped.append(Skipped(escape_name(name), LINK, is_picture))
         elif info.name.endswith(".cls"):
             classes.update(_read_class(file, info, name))
@@ -101,8 +126,8 @@ class TarSource(ImageSource):
         try:
             file = self._file(member.shard).extractfile(member.info)
             content = b"" if file is None else file.read()
-        except DAMAGED as error:
-            raise BadPictureError(f"it cannot be unpacked ({error})") from error
+        except Exception as error:
+            raise BadPictureError(f"it cannot be unpacked ({one_line(error)})") from error
         if len(content) < member.info.size:
             raise BadPictureError("it is cut off with its archive")
         return content
@@ -114,11 +139,11 @@ class TarSource(ImageSource):
 
 def _open(path: Path) -> tarfile.TarFile:
     try:
-        return tarfile.open(path)
-    except (*DAMAGED, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        raise ValueError(f"{path} cannot be read as a tar file: {error}") from error
+        return tarfile.open(path, tarinfo=_TarInfo)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # what damaged bytes lead to, in tarfile or a decompressor
+        raise ValueError(f"{path} cannot be read as a tar file: {one_line(error)}") from error
 
 
 def _is_at_end(file: tarfile.TarFile) -> bool:

@@ -12,6 +12,7 @@ const COORDS = typed("coords");
 const AXES = COORDS.length / N;
 const UMAP = typed("umap");
 const PLACES = typed("places");
+const INDICES = typed("indices"); // positions in the source; null where they are 0, 1, ...
 const COPIES = typed("copies"); // the image that each one is an exact copy of; null without copies
 const BY_HAND = typed("by_hand"); // 1 where a person chose the cluster; null where nobody did
 
@@ -28,6 +29,11 @@ function typed(name) {
 
 function nameOf(image) {
   return RUN.names ? RUN.names[image] : String(image);
+}
+
+// Names may repeat: an image is identified by its position in the source.
+function indexOf(image) {
+  return INDICES ? INDICES[image] : image;
 }
 
 function byId(id) {

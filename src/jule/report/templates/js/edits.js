@@ -16,18 +16,20 @@ function tellEdits() {
     (branch) => (names.get(branch) || "") !== (SUMMARY.groups[branch]?.name || ""));
 }
 
-// A cell of CSV: quoted, and never the beginning of a formula where a spreadsheet opens it.
+// A cell of CSV: quoted, and never the beginning of a formula where a spreadsheet opens it. Text
+// that begins with apostrophes before such a sign gets one more, so that the first can be removed.
 function cell(value) {
   let text = String(value);
-  if (/^[=+\-@\t\r]/.test(text)) text = "'" + text;
+  if (/^'*[=+\-@\t\r]/.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function asCsv() {
-  const lines = ["path,cluster,name,confidence"];
+  const lines = ["path,cluster,name,confidence,index"];
   for (let i = 0; i < N; i++) {
     const group = view.labels[i];
-    const row = [nameOf(i), view.numbers[group], givenName(group), view.confidence[i].toFixed(4)];
+    const sure = view.confidence[i].toFixed(4);
+    const row = [nameOf(i), view.numbers[group], givenName(group), sure, indexOf(i)];
     lines.push(row.map(cell).join(","));
   }
   return lines.join("\r\n") + "\r\n";
@@ -46,7 +48,10 @@ function asEdits() {
     moves: [...changesHere().moves].map(([image, cluster]) =>
       ({ image, path: nameOf(image), cluster })),
     clusters: groups.map((group) => ({
-      cluster: group, name: givenName(group), images: [...view.members(group)].map(nameOf),
+      cluster: group,
+      name: givenName(group),
+      images: [...view.members(group)].map(nameOf),
+      indices: [...view.members(group)].map(indexOf),
     })),
   };
 }
