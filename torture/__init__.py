@@ -1,1 +1,1 @@
-"""Campaigns that try to break the program: `python -m torture`, results in results/reliability.json."""
+"""Campaigns that try to break the program: `python -m torture`; see docs/reliability.md."""

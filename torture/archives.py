@@ -360,6 +360,3 @@ def _run_case(case: Case, folder: Path) -> tuple[str, list[str]]:
         entry.unlink()
     work.rmdir()
     return ending, problems
-
-
-CAMPAIGNS = (HostileArchives(),)

@@ -1,7 +1,4 @@
-"""What every campaign is, and what it hands back.
-
-A module of campaigns has a tuple `CAMPAIGNS`; `torture.__main__` runs them by name.
-"""
+"""What every campaign is, and what it hands back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -189,15 +189,23 @@ def command(request: dict[str, Any]) -> None:
         jule.report.pictures.INLINE_MOST = FEW_INLINE
         jule.report.pictures.SHEET_SIDE = SMALL_SHEET
     if request["arguments"][0] == "JULE.save":
-        import jule
-
-        _, run, to = request["arguments"]
-        jule.JULE.load(run).save(to, overwrite=True)
+        save(*request["arguments"][1:])
         return
     from jule.cli import main
 
     sys.argv = ["jule", *request["arguments"]]
     main()
+
+
+def save(run: str, to: str) -> None:
+    """Save a model from Python; an error of the system is the caller's, and is shown as one."""
+    import jule
+
+    try:
+        jule.JULE.load(run).save(to, overwrite=True)
+    except OSError as error:
+        sys.stderr.write(f"jule: {error}\n")
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -171,6 +171,3 @@ class GraphCampaign:
                 failures.append(f"torture.graphs.random_case([{seed}, {number}]): {problem}")
             progress(number + 1, total)
         return Outcome(total, dict(counts), failures)
-
-
-CAMPAIGN = GraphCampaign()

@@ -287,6 +287,3 @@ def _memory_failures(before: int) -> list[str]:
     if worker > limits_for(count_cores()).memory + WORKER_MEMORY:
         failures.append(f"a worker took {worker / 1e9:.1f} GB")
     return failures
-
-
-CAMPAIGNS = (DamagedPictures(),)

@@ -336,6 +336,9 @@ def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        error.filename = os.fspath(folder)
+        raise
     finally:
         os.close(descriptor)
 

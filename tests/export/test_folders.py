@@ -227,7 +227,7 @@ def test_a_private_original_is_private_while_it_is_copied(tmp_path, monkeypatch)
     monkeypatch.setattr(folders.os, "fsync", watch)
     monkeypatch.setattr(folders, "_chunks", watched_chunks)
     sort([picture], tmp_path / "to", "copy")
-    assert seen == [0o600, 0o600]
+    assert seen[:2] == [0o600, 0o600]  # the last one is the folder
 
 
 @pytest.mark.parametrize("how", [pytest.param("link", marks=POSIX), "copy"])

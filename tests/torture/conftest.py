@@ -10,10 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = """
-import importlib, json, sys
+import json, sys
 from dataclasses import asdict
-[campaign] = importlib.import_module(f"torture.{sys.argv[1]}").CAMPAIGNS
-print(json.dumps(asdict(campaign.run(int(sys.argv[2]), int(sys.argv[3]), lambda *_: None))))
+from torture.__main__ import load
+found = load(sys.argv[1]).run(int(sys.argv[2]), int(sys.argv[3]), lambda *_: None)
+print(json.dumps(asdict(found)))
 """
 
 

@@ -63,3 +63,18 @@ def test_what_is_touched_outside_is_noted(tmp_path):
         f"os.mkdir {outside}/folder",
         f"os.rename {outside}/own",
     ]
+
+
+def test_pictures_are_found_after_a_change_of_the_current_folder(tmp_path, monkeypatch):
+    """Workers that are kept for a while were started in another folder."""
+    from PIL import Image
+
+    from jule.images import read_images
+
+    for name in ("first", "second"):
+        (tmp_path / name / "photos").mkdir(parents=True)
+        for number in range(3):
+            picture = Image.new("L", (8, 8), 50 * number)
+            picture.save(tmp_path / name / "photos" / f"{name}{number}.png")
+        monkeypatch.chdir(tmp_path / name)
+        assert read_images("photos").names == [f"{name}{number}.png" for number in range(3)]

@@ -67,7 +67,7 @@ def n_weights(shape: tuple[int, ...], outputs: int = OUTPUTS, hidden: int = HIDD
     Examples
     --------
     >>> n_weights((100,)), n_weights((28, 28, 1))
-    (131160, 576260)
+    (131160, 576110)
     """
     if len(shape) == 1:
         return shape[0] * hidden + 2 * hidden + hidden * outputs + outputs

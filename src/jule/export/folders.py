@@ -162,6 +162,7 @@ def sort_into_folders(
                     done += 1
                     if progress is not None:
                         progress(done / len(pictures))
+                _flush(folder)
     n_others = sum(entry.is_dir() and entry.name not in plan for entry in os.scandir(to))
     return Exported(
         counts["made"], counts["there"], tuple(conflicts), tuple(missing), len(plan), n_others
@@ -336,6 +337,8 @@ def _copy(root: _Folder, folder: _Folder, name: str, picture: Picture) -> Outcom
     try:
         _write_part(root, picture)
         return "made" if _name_part(root, folder, name) else "conflict"
+    except OSError as error:
+        raise _named(error, folder.path / name) from None
     finally:
         _remove_part(root)
 
@@ -351,6 +354,23 @@ def _write_part(root: _Folder, picture: Picture) -> None:
         if picture.place is not None:
             _take_over(picture.place, fd, root)
         os.fsync(fd)  # before it has a name: a copy with a name is complete
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    """Return an error that names a file; one of an open file does not."""
+    if not isinstance(error.filename, str):
+        error.filename = str(path)
+    return error
+
+
+def _flush(folder: _Folder) -> None:
+    """Flush a folder to disk, so that new names in it survive a power cut."""
+    if folder.fd is None:
+        return
+    try:
+        os.fsync(folder.fd)
+    except OSError as error:
+        raise _named(error, folder.path) from None
 
 
 def _take_over(place: Path, fd: int, root: _Folder) -> None:

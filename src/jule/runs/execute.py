@@ -115,7 +115,7 @@ def _execute(
     identity = {"config": config.to_json(), "data": about["data"]}
     embedder = (embedder or init_network(samples, config)).to(best_device(device))
     make_folder(run.path(STATES))
-    state = load_state(run.path(STATES), identity)
+    state = load_state(run.path(STATES), identity, network=get_weights(embedder))
     shown = shown_samples(len(samples))
     if state is None:
         state = replace(begin(samples, config, progress), network=get_weights(embedder))

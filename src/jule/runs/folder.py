@@ -166,7 +166,9 @@ def _check_about(about: dict[str, Any]) -> None:
         raise ValueError("the shape of its data is missing or wrong")
     if not isinstance(about["data"].get("dtype"), str):
         raise ValueError("the type of its data is missing or wrong")
-    spec = about.get("image_spec")
+    if "image_spec" not in about:
+        raise ValueError("its entry 'image_spec' is missing")
+    spec = about["image_spec"]
     if spec is not None:
         try:
             if not all(_is_size(spec[name]) for name in ("height", "width", "channels")):
@@ -228,7 +230,7 @@ def create_run(
         if not was_there:
             make_folder(home)
         with hold(home):
-            recover(home)
+            remove_leftovers(home)
             target = home
             if not is_empty(home):
                 if not overwrite:

@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances, label_confidence
-from jule.joint.choose import Choice
+from jule.joint.choose import Choice, read_suggestions
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_names, with_labels
 from jule.joint.state import Period
@@ -289,8 +289,8 @@ def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
             "id": str(found["id"]),
             "chosen": str(found["chosen"]),
             "sigma2": _number(found["sigma2"]),
-            "suggestions": _suggestions(found["suggestions"]),
-            "choice": None if choice is None else _choice(choice),
+            "suggestions": read_suggestions(found["suggestions"]),
+            "choice": None if choice is None else Choice.from_json(choice),
             "seconds": _number(found["seconds"]),
             "agreement": _number(found["agreement"]),
             "scores": None if found["scores"] is None else _scores(found["scores"]),
@@ -303,14 +303,6 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not np.isfinite(number := float(value)) or number < 0:
         raise ValueError(f"{value!r} is not a number from 0 up")
     return number
-
-
-def _suggestions(values: Any) -> tuple[tuple[int, float], ...]:
-    return tuple((int(k), float(score)) for k, score in values)
-
-
-def _choice(values: Mapping[str, Any]) -> Choice:
-    return Choice(int(values["k"]), float(values["sureness"]), _suggestions(values["candidates"]))
 
 
 def _scores(values: Mapping[str, Mapping[str, Any]]) -> Scores:
@@ -365,7 +357,10 @@ def _neighbors(content: bytes, run: RunFolder, n: int) -> Neighbors:
         raise damaged(path, f"its arrays have the shapes {indices.shape} and {distances.shape}")
     if indices.size and (indices.min() < 0 or indices.max() >= n or distances.min() < 0):
         raise damaged(path, "a neighbour is not a sample of the run, or a distance is negative")
-    return Neighbors(indices, distances)
+    try:
+        return Neighbors(indices, distances)
+    except ValueError as error:
+        raise damaged(path, error) from error
 
 
 def read_network(run: RunFolder, body: nn.Module | None = None, device: str = "auto") -> Embedder:

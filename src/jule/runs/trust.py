@@ -71,8 +71,8 @@ def _new_key() -> bytes:
     path, key = _path(), secrets.token_bytes(KEY_BYTES)
     make_folder(path.parent)
     part = path.with_name(f".jule-{secrets.token_hex(8)}.part")
-    write_new(part, key)
     try:
+        write_new(part, key)
         os.link(part, path)
     except FileExistsError:
         if (other := _key()) is not None:

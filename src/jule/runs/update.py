@@ -31,8 +31,18 @@ from jule.runs.manifest import (
     own_files,
     read_manifest,
 )
-from jule.runs.names import ERRORS, FOLDERS, MANIFEST, NEXT, STATES, UPDATE, is_own_name
+from jule.runs.names import (
+    ERRORS,
+    FOLDERS,
+    MANIFEST,
+    NEXT,
+    SNAPSHOTS,
+    STATES,
+    UPDATE,
+    is_own_name,
+)
 
+MOST_SNAPSHOT = 2**24  # bytes; it has at most 2,000 samples
 PATIENCE = 30.0  # seconds to wait for a process that is completing a change
 
 
@@ -63,23 +73,40 @@ def update_files(folder: Path, files: Mapping[str, bytes], *, remove: Iterable[s
             after.pop(name, None)
         _check_targets(folder, files)
         staged = folder / UPDATE
-        remove_tree(staged)
-        make_folder(staged)
-        for name, content in files.items():
-            make_folder((staged / name).parent)
-            write_new(staged / name, content)
-            after[name] = describe(content)
-        _sync(staged)
-        write_atomic(staged / MANIFEST, manifest_bytes(after))
+        try:
+            _stage(staged, files, after)
+        except BaseException:
+            if not _is_decided(staged):
+                with suppress(OSError):  # gives back the space of a full disk
+                    remove_tree(staged)
+            raise
         _complete(staged, folder)
+
+
+def _stage(staged: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
+    """Write files to a folder of their own, and last of all the manifest with them added."""
+    remove_tree(staged)
+    make_folder(staged)
+    for name, content in files.items():
+        make_folder((staged / name).parent)
+        write_new(staged / name, content)
+        manifest[name] = describe(content)
+    _sync(staged)
+    write_atomic(staged / MANIFEST, manifest_bytes(manifest))
 
 
 def _manifest_now(folder: Path) -> Manifest:
     manifest = read_manifest(folder)
     if manifest is not None:
         return manifest
-    names = {name for name in own_files(folder) if not name.startswith(f"{STATES}/")}
-    return {name: describe(read_regular(folder / name)) for name in names - {MANIFEST, ERRORS}}
+    found = {}
+    for name in own_files(folder) - {MANIFEST, ERRORS}:
+        if name.startswith(f"{SNAPSHOTS}/"):
+            with suppress(ValueError):  # only decoration: a link or a pipe is not part of the run
+                found[name] = describe(read_regular(folder / name, MOST_SNAPSHOT))
+        elif not name.startswith(f"{STATES}/"):
+            found[name] = describe(read_regular(folder / name))
+    return found
 
 
 def _check_targets(folder: Path, names: Iterable[str]) -> None:

@@ -46,6 +46,7 @@ from jule.images.decoding.decode import DIGEST, ImageSpec, known_formats
 from jule.images.decoding.pipeline import decode_batches
 from jule.images.decoding.worker import NoWorkerError
 from jule.images.sources.base import ImageSource
+from jule.locks import NAME as LOCK_NAME
 from jule.locks import LockedError, hold
 
 FORMAT = "jule-images-2"
@@ -134,6 +135,7 @@ def decode_source(
         return _decode_temporarily(source, spec, workers, progress)
     found = _map_if_whole(home, spec)
     if found is not None:
+        _remove_leftovers(home)
         return found
     try:
         make_folder(home)
@@ -153,6 +155,13 @@ def decode_source(
         how = "--cache, or with the environment variable JULE_CACHE"
         raise _cannot_write(home, error, how) from error
     return _decode_temporarily(source, spec, workers, progress)
+
+
+def _remove_leftovers(home: Path) -> None:
+    """Remove what a process left that was killed just before it had finished."""
+    if any((home / name).exists() for name in (JOURNAL, LOCK_NAME)):
+        with suppress(OSError), hold(home):  # harmless files: another time will do
+            (home / JOURNAL).unlink(missing_ok=True)
 
 
 def _cannot_write(folder: Path, error: OSError, how: str) -> OSError:

@@ -242,7 +242,8 @@ class Worker:
 
 def _describe(index: int, item: Item) -> list[Any]:
     if isinstance(item, Path):
-        return [index, "path", str(item)]
+        # A worker may have been started in another folder than the current one.
+        return [index, "path", os.path.join(os.getcwd(), item)]
     if isinstance(item, str):
         return [index, "reason", item]
     assert isinstance(item, bytes)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,11 @@ from jule.memory import check_memory
 SUFFIXES = (".h5", ".hdf5", ".hdf")
 IMAGES = ("images", "data", "x")
 LABELS = ("labels", "label", "y")
+SECONDS = 60  # for the structure of a file
+TRY = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from jule.images.sources.hdf5 import list_contents; list_contents(sys.argv[2])"
+)
 
 
 def open_hdf5(path: Path) -> ArraySource:
@@ -60,6 +68,7 @@ def _open_file(path: Path) -> Iterator[tuple[Any, Any]]:
             f'reading {path} needs h5py, which is not installed: pip install "jule[hdf5]"'
         ) from error
     try:
+        _check_structure(path)
         with h5py.File(path, "r") as file:
             yield file, h5py
     except (FileNotFoundError, PermissionError):
@@ -71,6 +80,36 @@ def _open_file(path: Path) -> Iterator[tuple[Any, Any]]:
             f"{path} cannot be read as HDF5 ({one_line(error)}): it is damaged or not an HDF5 "
             "file; replace it with a good copy"
         ) from error
+
+
+def _check_structure(path: Path) -> None:
+    """Raise if a damaged file makes the HDF5 library crash or search for ever.
+
+    That is tried in a process of its own. Errors are left to this process, which explains them.
+    """
+    command = [sys.executable, "-P", "-c", TRY, json.dumps(sys.path), os.path.abspath(path)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"its structure could not be read in {SECONDS} s") from None
+    if done.returncode < 0:
+        raise ValueError("the HDF5 library crashed")
+
+
+def list_contents(path: str) -> None:
+    """Look at everything in an HDF5 file that `open_hdf5` looks at before it reads an array.
+
+    Examples
+    --------
+    >>> list_contents("not there")
+    """
+    import h5py
+
+    with suppress(Exception), h5py.File(path, "r") as file:
+        _find_datasets(file, h5py)
+        _find_links(file, h5py, Path(path))
 
 
 def _find_datasets(file: Any, h5py: Any) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 // What is shown: the tree cut at a number of clusters, with the changes made to that cut by hand.
 
-const MOST_GROUPS = Math.min(N, Math.max(300, K_RUN));
+// Exact copies share a cluster, so that there are at most as many as different images.
+const DIFFERENT = COPIES ? COPIES.filter((original, image) => original === image).length : N;
+const MOST_GROUPS = Math.min(DIFFERENT, Math.max(300, K_RUN));
 const LEAST_GROUPS = Math.min(Math.max(1, TREE.roots), MOST_GROUPS);
 
 let shown = K_RUN;
