@@ -123,8 +123,8 @@ class Watch:
 def _installation() -> list[str]:
     import jule
 
-    own = os.path.dirname(jule.__file__)
-    return [sys.prefix, sys.base_prefix, *set(sysconfig.get_paths().values()), own]
+    own = [os.path.dirname(jule.__file__), os.path.dirname(__file__)]
+    return [sys.prefix, sys.base_prefix, *set(sysconfig.get_paths().values()), *own]
 
 
 def _real_parent(name: str) -> str:

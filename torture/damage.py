@@ -274,7 +274,7 @@ def judge(case: Case, command: str, ended: Ended, whole: Ended) -> tuple[str, st
     """
     if ended.code is None or "Traceback" in ended.err:
         return "failed", f"traceback: {ended.err.strip().splitlines()[-1][:300]}"
-    printed = ended.err if command == "predict" else ended.out + ended.err  # it prints data
+    printed = {"predict": ended.err, "python": ""}.get(command, ended.out + ended.err)
     raw = next((one for one in printed if is_raw(one)), "")
     if raw:
         return "failed", f"prints the control character {raw!r}"
@@ -312,7 +312,8 @@ def _names(line: str, case: Case) -> bool:
 def accused(case: Case) -> tuple[str, ...]:
     """Return what a message about a damaged file must have, one of them."""
     if case.name == "manifest.json" and case.how == "deleted":
-        return ("is not finished",)  # it is written last, so this is a run that was interrupted
+        # It is written last, so this is a run that was interrupted, unless it has been edited.
+        return ("is not finished", "manifest.json")
     if case.name == "manifest.json" and "another run" in case.how:
         return (".json", ".csv", ".np", ".safetensors")  # whole, but it fits no other file
     if case.kind == "unfinished" and case.name == "config.json" and "another run" in case.how:

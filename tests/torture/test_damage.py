@@ -1,5 +1,7 @@
 """Damaged files of runs: a sample of the campaign, and the kinds of damage."""
 
+import json
+
 import numpy as np
 import pytest
 from torture.mutations import ANY, STRUCTURES, any_file, by_structure
@@ -31,3 +33,15 @@ def test_every_kind_of_damage_changes_a_file(suffix):
             assert isinstance(damaged, bytes)
             kinds.add((kind, damaged != content))
     assert {kind for kind, changed in kinds if changed} == {*ANY, *STRUCTURES.get(suffix, ())}
+
+
+def test_an_edited_run_without_its_manifest_is_not_trained_again(jule, refused, copied, tmp_path):
+    from torture.workshop import some_edits
+
+    (tmp_path / "edits.json").write_text(json.dumps(some_edits(copied)))
+    assert jule("apply", copied, tmp_path / "edits.json").exit_code == 0
+    edited = (copied / "labels.csv").read_bytes()
+    (copied / "manifest.json").unlink()
+    for line in (["resume", copied], ["cut", copied, "-k", "2"]):
+        assert "manifest.json is missing" in refused(*line)
+    assert (copied / "labels.csv").read_bytes() == edited

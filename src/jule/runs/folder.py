@@ -70,8 +70,18 @@ class RunFolder:
     def is_finished(self) -> bool:
         """Whether the run is finished and its results were written."""
         recover(self.home)
-        manifest = read_manifest(self.folder)
+        manifest = self._read_manifest()
         return manifest is not None and RESULT in manifest
+
+    def _read_manifest(self) -> Manifest | None:
+        manifest = read_manifest(self.folder)
+        if manifest is None and self.path(LABELS_AUTO).exists():
+            # Only a finished run can be edited. To train it again would lose the edits.
+            raise DamagedError(
+                f"{self.path(MANIFEST)} is missing: copy the run again, or run jule cluster "
+                "--overwrite"
+            )
+        return manifest
 
     @property
     def is_edited(self) -> bool:
@@ -81,7 +91,7 @@ class RunFolder:
     def manifest(self) -> Manifest:
         """Read the manifest; raise if the run is not finished."""
         self.about()
-        manifest = read_manifest(self.folder)
+        manifest = self._read_manifest()
         if manifest is None or RESULT not in manifest:
             raise ValueError(f"{self.home} is not finished: run jule resume {self.home}")
         return manifest

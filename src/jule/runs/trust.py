@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jule.files import make_folder, read_regular, sync_folder, user_config, write_new
+from jule.files import make_folder, read_regular, remove_parts, user_config, write_atomic
+from jule.locks import hold
 
 KEY_BYTES = 32
+PATIENCE = 5.0  # seconds to wait for another process that creates the key
 
 
 def sign(source: str, data: Mapping[str, Any]) -> str:
@@ -68,17 +69,11 @@ def _key() -> bytes | None:
 
 def _new_key() -> bytes:
     """Create the key; if another process does so at the same time, both get the same one."""
-    path, key = _path(), secrets.token_bytes(KEY_BYTES)
-    make_folder(path.parent)
-    part = path.with_name(f".jule-{secrets.token_hex(8)}.part")
-    try:
-        write_new(part, key)
-        os.link(part, path)
-    except FileExistsError:
-        if (other := _key()) is not None:
-            return other
-        os.replace(part, path)  # what was there is not a key
-    finally:
-        part.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    return key
+    folder = make_folder(_path().parent)
+    with hold(folder, wait=PATIENCE):
+        key = _key()
+        if key is None:
+            remove_parts(folder)
+            key = secrets.token_bytes(KEY_BYTES)
+            write_atomic(_path(), key)
+        return key
