@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = """
 import json, sys
 from dataclasses import asdict
-from torture.__main__ import load
+from torture.registry import load
 found = load(sys.argv[1]).run(int(sys.argv[2]), int(sys.argv[3]), lambda *_: None)
 print(json.dumps(asdict(found)))
 """
