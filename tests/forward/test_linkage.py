@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torture.graphs import CAMPAIGN
+from torture.graphs import GraphCampaign
 
 from jule.forward import affinity_graph, nearest_neighbors
 from jule.forward.affinity import Digraph
@@ -181,7 +181,7 @@ def test_isolated_clusters_whose_weights_have_vanished_stay_apart():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_graphs(seed):
-    outcome = CAMPAIGN.run(150, seed, lambda done, total: None)
+    outcome = GraphCampaign().run(150, seed, lambda done, total: None)
     assert outcome.failures == []
     assert outcome.cases == 150
     assert outcome.counts["with weights of 0"] > 50

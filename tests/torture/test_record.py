@@ -44,7 +44,9 @@ def record(tmp_path, monkeypatch):
     known = {"counted": Counted(), "other": Counted("other"), "stopped": Stopped("stopped")}
     monkeypatch.setattr(command, "CAMPAIGNS", known)
     monkeypatch.setattr(command, "load", known.get)
-    monkeypatch.setattr(command, "run_alone", command._run)
+    monkeypatch.setattr(
+        command, "run_alone", lambda name, n, seed: known[name].run(n, seed, lambda *_: None)
+    )
     monkeypatch.setattr(command, "RECORD", tmp_path / "reliability.json")
     return tmp_path / "reliability.json"
 

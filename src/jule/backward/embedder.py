@@ -150,8 +150,8 @@ def as_images(samples: NDArray) -> Tensor:
         values = np.array(samples, np.float32, order="C")
     if samples.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
-            "the samples have values that float32, in which the network computes, cannot hold: "
-            "scale them as those that it was fitted on"
+            "the samples have values that are not finite in float32, in which the network "
+            "computes: remove NaN, and scale them as those that it was fitted on"
         )
     x = torch.from_numpy(values)
     if x.ndim == 3:
@@ -213,7 +213,7 @@ def _check_range(samples: NDArray) -> None:
     if samples.dtype.kind != "f" or not samples.size:
         return
     largest = max(abs(float(samples.min())), abs(float(samples.max())))
-    if largest and not LEAST_VALUE <= largest <= LARGEST_VALUE:
+    if 0 < largest < LEAST_VALUE or largest > LARGEST_VALUE:
         raise ValueError(
             f"the largest value of the samples is {largest:.1e}, but the network computes in "
             "float32: scale the samples so that it is near 1"
