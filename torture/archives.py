@@ -259,7 +259,7 @@ class HostileArchives:
 
     name = "archives"
     title = "hostile and damaged archives, arrays and lists"
-    goal = 20_000
+    goal = 5_000
     promise = (
         "every archive, array or list is read, or refused with one line that names it; nothing is "
         "written or read outside, and memory is bounded"

@@ -112,7 +112,7 @@ class FullDisk(Kills):
 
     name: str = "full-disk"
     title: str = "ENOSPC and EIO at every file operation of every command, once and from then on"
-    goal: int = 1000
+    goal: int = 500
     promise: str = (
         "a full or broken disk ends a command with one line that names the file, changes no file "
         "of the user, and leaves what a kill may leave"

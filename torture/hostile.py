@@ -345,7 +345,7 @@ class Hostile:
 
     name = "hostile"
     title = "hostile edits, names, links and sources"
-    goal = 3_000
+    goal = 1_000
     promise = (
         "nothing in a name, in a file of edits or in the run folder of a stranger makes a command "
         "write or read elsewhere, use the network, control the terminal or run in a spreadsheet"
