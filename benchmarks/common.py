@@ -89,7 +89,7 @@ def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> N
         "measured": measured,
     }
     path = RESULTS / f"{name}.json"
-    write_json(path, record)
+    write_json(path, record, private=False)
     print(f"wrote results/benchmarks/{path.name}")
 
 

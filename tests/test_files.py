@@ -107,6 +107,16 @@ def test_nothing_is_written_through_a_link(tmp_path, name):
 
 
 @posix
+def test_a_pipe_that_the_user_chose_is_written_to_and_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reading = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_atomic(tmp_path / "pipe", b"table", private=False)
+    assert os.read(reading, 10) == b"table"
+    os.close(reading)
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@posix
 def test_a_new_file_never_replaces_another(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     (tmp_path / "file").write_text("old")

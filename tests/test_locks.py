@@ -97,6 +97,15 @@ def test_whatever_is_in_an_old_lock_file_does_not_matter(tmp_path, content):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+def test_a_second_name_of_another_file_is_not_written_to(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    os.link(tmp_path / "victim", tmp_path / NAME)
+    with pytest.raises(OSError, match="is not a lock file: remove it"), hold(tmp_path):
+        pass
+    assert (tmp_path / "victim").read_text() == "precious"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "victim").write_text("precious")
     (tmp_path / NAME).symlink_to(tmp_path / "victim")

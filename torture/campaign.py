@@ -14,11 +14,11 @@ class Outcome:
 
     Attributes
     ----------
-    cases : int
+    cases
         The number of cases that were run.
-    counts : dict of str to int
+    counts
         How the cases ended, by kind, for example `{"refused": 812, "identical": 188}`.
-    failures : list of str
+    failures
         One line for each case in which the promise did not hold, with how to reproduce it.
 
     Examples
@@ -37,13 +37,13 @@ class Campaign(Protocol):
 
     Attributes
     ----------
-    name : str
+    name
         The name on the command line.
-    title : str
+    title
         What is done, in a few words.
-    goal : int
+    goal
         The number of cases of a full run.
-    promise : str
+    promise
         What must hold in every case, in one sentence for the docs, without a full stop.
     """
 

@@ -58,9 +58,9 @@ class Done:
 
     Attributes
     ----------
-    code : int or None
+    code
         The exit code; None if an exception came through.
-    out, err : str
+    out, err
         What it printed.
     """
 

@@ -267,9 +267,9 @@ def judge(case: Case, command: str, ended: Ended, whole: Ended) -> tuple[str, st
 
     Returns
     -------
-    how : str
+    how
         The kind of ending, to be counted.
-    problem : str
+    problem
         What is wrong with it; empty if nothing is.
     """
     if ended.code is None or "Traceback" in ended.err:

@@ -24,7 +24,7 @@ from typing import Any
 
 CHUNK = 8  # pictures per batch, so that filling a cache takes several
 STEPS = 2  # training batches per period
-LONGEST = 120  # seconds, after which a command hangs
+LONGEST = 120  # seconds, after which a command is taken to hang
 FEW_INLINE, SMALL_SHEET = 5, 40  # for requests that want several sheets beside the page
 
 

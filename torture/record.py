@@ -24,7 +24,7 @@ def update_record(
 
     Returns
     -------
-    entry : dict
+    entry
         What was written for this campaign.
     """
     from jule.files import write_json
@@ -44,7 +44,9 @@ def update_record(
         "versions": _versions(),
     }
     known = read_record(path)["campaigns"] if path.exists() else {}
-    write_json(path, {"campaigns": dict(sorted({**known, campaign.name: entry}.items()))})
+    write_json(
+        path, {"campaigns": dict(sorted({**known, campaign.name: entry}.items()))}, private=False
+    )
     return entry
 
 

@@ -26,12 +26,12 @@ def make_runs(where: Path) -> dict[str, Path]:
 
     Parameters
     ----------
-    where : Path
+    where
         A folder, which gets `photos/`, `new/` and the runs.
 
     Returns
     -------
-    runs : dict of str to Path
+    runs
         The run folders by kind; that of another run is called ``"other "`` and the kind.
     """
     from jule.joint import Config

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 PRIVATE, SHARED = 0o600, 0o666  # modes of new files; the umask may take away more
 LEFTOVER = re.compile(r"\.jule-[0-9a-f]{16}\.part|\.jule-lock")
+CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP}  # for folders, on some network file systems
 MOST_JSON = 2**28  # bytes of a JSON file; the largest has a few kB per cluster
 
 
@@ -37,6 +38,7 @@ def write_atomic(path: Path, content: bytes, *, private: bool = True) -> None:
     """Write a file atomically: it is complete or unchanged, even after a power cut.
 
     A link of this name is replaced, not followed. A file that is replaced keeps its permissions.
+    A pipe or a device that the user chose, such as /dev/stdout, is written to as it is.
 
     Parameters
     ----------
@@ -56,9 +58,12 @@ def write_atomic(path: Path, content: bytes, *, private: bool = True) -> None:
     ...     Path(folder, "labels.csv").read_text()
     'path,cluster'
     """
+    if not private and _is_pipe_or_device(path):
+        path.write_bytes(content)
+        return
     part = path.with_name(f".jule-{secrets.token_hex(8)}.part")
     try:
-        write_new(part, content, private=private, mode=_mode_of(path))
+        write_new(part, content, private=private, mode=mode_of(path))
         os.replace(part, path)
     except BaseException as error:
         with suppress(OSError):  # the original error matters more
@@ -92,13 +97,19 @@ def write_new(path: Path, content: bytes, *, private: bool = True, mode: int | N
                 os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
     except OSError as error:
-        if error.filename is None:  # a disk that is full does not say where
+        if error.filename is None:  # the error of a full disk names no file
             error.filename = os.fspath(path)
         raise
 
 
-def _mode_of(path: Path) -> int | None:
-    """Return the permissions of a file that will be replaced; None for a new one or a link."""
+def mode_of(path: Path) -> int | None:
+    """Return the permissions of a file that will be replaced; None for a new one or a link.
+
+    Examples
+    --------
+    >>> mode_of(Path("not-there")) is None
+    True
+    """
     try:
         found = os.lstat(path)
     except OSError:
@@ -106,8 +117,16 @@ def _mode_of(path: Path) -> int | None:
     return stat.S_IMODE(found.st_mode) & 0o777 if stat.S_ISREG(found.st_mode) else None
 
 
+def _is_pipe_or_device(path: Path) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
 def read_regular(path: Path, most: int | None = None) -> bytes:
-    """Return the content of a regular file; a link, a pipe or a device is not followed or opened.
+    """Return the content of a regular file; links, pipes and devices are refused.
 
     Raises
     ------
@@ -282,7 +301,7 @@ def make_folder(path: Path) -> Path:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a folder with all its content; of a link, only the link itself.
+    """Remove a folder and all its content; a link is removed, not followed.
 
     Examples
     --------
@@ -299,7 +318,7 @@ def remove_tree(path: Path) -> None:
 
 
 def is_leftover(name: str) -> bool:
-    """Return whether a file name is that of a lock or of a file that a killed process left.
+    """Return whether a file, by its name, is a lock or was left behind by a killed process.
 
     Examples
     --------
@@ -310,7 +329,7 @@ def is_leftover(name: str) -> bool:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove unfinished files that a killed process left in a folder.
+    """Remove unfinished files that killed processes left in a folder.
 
     Examples
     --------
@@ -333,10 +352,15 @@ def sync_folder(folder: Path) -> None:
     """
     if not hasattr(os, "O_DIRECTORY"):
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:  # files can be written to it, but it cannot be read
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:
+        if error.errno in CANNOT_SYNC:
+            return
         error.filename = os.fspath(folder)
         raise
     finally:

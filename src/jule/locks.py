@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import socket
+import stat
 import sys
 import threading
 import time
@@ -65,7 +66,8 @@ def hold(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
     finally:
         _held.discard(key)
         with suppress(OSError):  # the folder itself may be gone
-            path.unlink()
+            if _is_still_there(path, descriptor):
+                path.unlink()
         os.close(descriptor)
 
 
@@ -73,6 +75,7 @@ def _acquire(folder: Path, path: Path, deadline: float) -> int:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
+            _check_own_file(path, descriptor)
             if not _lock(descriptor):
                 holder = _describe_holder(descriptor)
             elif _is_still_there(path, descriptor):
@@ -90,6 +93,13 @@ def _acquire(folder: Path, path: Path, deadline: float) -> int:
                     f"{folder} is in use by {holder}: wait until it has finished, or stop it"
                 )
             time.sleep(PAUSE)
+
+
+def _check_own_file(path: Path, descriptor: int) -> None:
+    """Raise if the lock file is another file by a second name, which would be written to."""
+    about = os.fstat(descriptor)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+        raise OSError(f"{path} is not a lock file: remove it")
 
 
 def _lock(descriptor: int) -> bool:
@@ -119,7 +129,7 @@ def _is_still_there(path: Path, descriptor: int) -> bool:
 
 
 def _sign(descriptor: int) -> None:
-    """Write who holds the lock, for the message to others."""
+    """Write who holds the lock, so that other processes can say so."""
     command = " ".join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:2]])
     about = {
         "process": os.getpid(),
@@ -129,12 +139,13 @@ def _sign(descriptor: int) -> None:
     }
     with suppress(OSError):  # a full disk must not stop what only frees space
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(about).encode(), 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, json.dumps(about).encode())
 
 
 def _describe_holder(descriptor: int) -> str:
     try:
-        about = json.loads(os.pread(descriptor, 4096, 0))
+        about = json.loads(os.read(descriptor, 4096))
         process, machine = int(about["process"]), str(about["machine"])
         where = "" if machine == socket.gethostname() else f" on {machine}"
         return f"process {process}{where} ({about['command']}) since {about['since']}"

@@ -28,7 +28,7 @@ def printable(text: str) -> str:
 
 
 def _is_shown(letter: str) -> bool:
-    # Python takes wide and no-break spaces for unprintable; terminals show them as spaces.
+    # Python calls wide and no-break spaces unprintable; terminals show them as spaces.
     return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 
@@ -37,7 +37,7 @@ def _escaped(letter: str) -> str:
 
 
 def defuse(cell: str) -> str:
-    """Return a cell for a CSV file that no spreadsheet takes for a formula.
+    """Return a cell of a CSV file so that no spreadsheet takes it for a formula.
 
     A cell that a spreadsheet would run gets a leading apostrophe. So does one that would be such a
     cell without its apostrophes, so that `undefuse` always returns the original.

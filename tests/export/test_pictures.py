@@ -213,7 +213,7 @@ def test_a_zip_file_that_has_changed(tmp_path, change):
         pictures[5] = ("000.png", pictures[5][1])
     zip_of(source, pictures)
     done = export_pictures(run, results, tmp_path / "to")
-    why = "it cannot be told apart from others of its name, because the source has changed"
+    why = "it cannot be told apart from others with its name, because the source has changed"
     gone = () if change == "added" else ("05.png: it is no longer there",)
     assert sorted(done.missing) == sorted([*gone, *[f"same.png: {why}"] * 3])
     assert done.made == 27 - len(gone)

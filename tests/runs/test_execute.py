@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 from jule.backward import embed
+from jule.files import json_bytes
 from jule.images import fingerprint, load_dataset
 from jule.joint import Config
 from jule.joint.state import load_state
+from jule.runs.completion import complete
+from jule.runs.edits import labels_id
 from jule.runs.execute import execute
-from jule.runs.folder import RunFolder, complete, create_run, unfinished_run
+from jule.runs.folder import RunFolder, create_run, unfinished_run
 from jule.runs.names import STATES
 from jule.runs.reading import read_again
 from jule.runs.results import read_network, read_results
@@ -142,6 +145,7 @@ KILLER = """
 import os, random, signal, sys, time
 import numpy as np
 import jule.files
+from jule.runs.edits import labels_id
 from jule.runs.execute import execute
 from jule.runs.folder import RunFolder, create_run
 
@@ -301,10 +305,16 @@ def test_what_a_kill_left_of_a_finished_run_is_removed(whole, tmp_path):
         run.path(name).mkdir()
     assert complete(run)  # the page is missing
     assert set(os.listdir(tmp_path)) == FILES
-    run.update({"report.html": b"page", "report.json": b"{}"})
+    shown = labels_id(whole[1].result.labels)
+    run.update({"report.html": b"page", "report.json": json_bytes({"labels": "of another page"})})
+    assert complete(run)
+    run.update({"report.json": json_bytes({"labels": shown})})
     assert not complete(run)
     run.path("report.html").write_bytes(b"pag")
     assert complete(run)
+    run.path("tree.npz").unlink()
+    with pytest.raises(ValueError, match=r"tree\.npz is missing"):
+        complete(run)
 
 
 def test_a_run_that_replaces_another_is_resumed_in_its_place(digits, whole, tmp_path):

@@ -119,6 +119,14 @@ def test_a_run_without_its_config_is_not_finished_and_can_be_replaced(tmp_path):
     create_run(run.folder, CONFIG, DATA, overwrite=True)
 
 
+def test_a_run_of_which_no_description_is_readable_can_be_replaced(tmp_path):
+    run = finished(tmp_path / "run")
+    for name in ("config.json", "manifest.json"):
+        run.path(name).write_text("{")
+    new = create_run(run.folder, CONFIG, DATA, overwrite=True)
+    assert new.home == run.folder
+
+
 def test_changed_settings_are_noticed_before_a_run_is_finished(tmp_path):
     run = create_run(tmp_path / "run", CONFIG, DATA)
     path = run.path("config.json")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jule.files import arrays_bytes
 from jule.images import fingerprint
 from jule.joint import Config
 from jule.runs.folder import create_run
@@ -47,20 +48,23 @@ def test_a_run_of_somebody_else_may_not(tmp_path, user, source):
     assert caught.value.source == source
 
 
-def test_pictures_in_the_run_folder_come_with_it(tmp_path, user, monkeypatch):
+def test_images_among_the_files_of_a_run_come_with_it(tmp_path, user):
     user("somebody")
-    inside = run_from(tmp_path / "run", str(tmp_path / "run" / "images.npz"))
-    dots = run_from(tmp_path / "dots", str(tmp_path / "dots" / ".." / "secret"))
-    (tmp_path / "link").mkdir()
-    linked = run_from(tmp_path / "link", str(tmp_path / "link" / "out" / "secret"))
-    (tmp_path / "link" / "out").symlink_to(tmp_path)
-    relative = run_from(tmp_path / "relative", "hf:beans")
+    run = run_from(tmp_path / "run", "")
+    content = arrays_bytes(images=np.zeros((3, 2), np.float32))
+    run.update({"images.npz": content, "result.json": b"{}"})
     user("me")
-    assert trusted_source(inside) == str(tmp_path / "run" / "images.npz")
-    monkeypatch.chdir(relative.folder)
-    for run in (dots, linked, relative):
-        with pytest.raises(UntrustedSourceError):
-            trusted_source(run)
+    assert trusted_source(run) == str(run.path("images.npz"))
+    assert read_again(run).samples.shape == (3, 2)
+
+
+def test_a_list_in_a_strangers_run_folder_can_name_any_file_so_it_is_not_read(tmp_path, user):
+    user("somebody")
+    run = run_from(tmp_path / "run", str(tmp_path / "run" / "list.txt"))
+    run.path("list.txt").write_text("/etc/passwd")
+    user("me")
+    with pytest.raises(UntrustedSourceError):
+        read_again(run)
 
 
 def test_the_key_is_private_and_made_once(tmp_path):

@@ -154,6 +154,26 @@ def test_a_planted_link_is_neither_followed_nor_completed(run, tmp_path, place):
     assert os.listdir(tmp_path / "elsewhere") == ["manifest.json"]
 
 
+@pytest.mark.parametrize("place", [".jule-update", ".jule-next"])
+def test_a_link_among_staged_files_moves_nothing_of_others(run, tmp_path, place):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "snapshot-0001.npz").write_text("precious")
+    (run / place).mkdir()
+    (run / place / "snapshots").symlink_to(other)
+    listed = {"snapshots/snapshot-0001.npz": describe(b"precious"), "result.json": describe(b"")}
+    (run / place / "manifest.json").write_bytes(manifest_bytes(listed))
+    recover(run)
+    assert (other / "snapshot-0001.npz").read_text() == "precious"
+
+
+def test_files_keep_their_permissions(run):
+    (run / "labels.csv").chmod(0o644)
+    update_files(run, NEW)
+    assert (run / "labels.csv").stat().st_mode & 0o777 == 0o644
+    assert (run / "labels-3.csv").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_damaged_manifest_is_an_error_that_names_it(run):
     (run / "manifest.json").write_text("{}")
     with pytest.raises(DamagedError, match=r"manifest\.json is damaged"):

@@ -151,7 +151,7 @@ def as_images(samples: NDArray) -> Tensor:
     if samples.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError(
             "the samples have values that are not finite in float32, in which the network "
-            "computes: remove NaN, and scale them as those that it was fitted on"
+            "computes: remove NaN, and scale them like the samples that it was fitted on"
         )
     x = torch.from_numpy(values)
     if x.ndim == 3:
@@ -323,7 +323,7 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
 def _check_description(about: Any) -> tuple[tuple[int, int] | None, int, bool]:
     """Check a description and return its size, channels and normalisation."""
     if not isinstance(about, Mapping):
-        raise ValueError("the description of the network is no object")
+        raise ValueError("the description of the network is not an object")
     unknown = sorted(str(name)[:60] for name in set(about) - DESCRIBED)
     if unknown:
         raise ValueError(f"the description of the network has unknown entries: {unknown[0]}")
@@ -419,5 +419,5 @@ def set_weights(embedder: Embedder, weights: Mapping[str, NDArray]) -> None:
         if x.dtype.kind not in "fiub" or not np.isfinite(x).all():
             raise ValueError(f"the weights {name} are not finite numbers")
     if not (weights["std"] > 0).all():
-        raise ValueError("the weights std are not positive")
+        raise ValueError("the weights std are not all positive")
     embedder.load_state_dict({name: torch.from_numpy(x) for name, x in weights.items()})

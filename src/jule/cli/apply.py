@@ -46,5 +46,5 @@ def apply(
                 folder,
                 lambda show: Report.of_run(folder, results=results, source=source, progress=show),
             )
-        except OSError as error:  # the labels are changed: a missing page is no failure of it
+        except OSError as error:  # the labels are changed, even if the page is not
             warn(f"the page was not made: {error}")

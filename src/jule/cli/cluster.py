@@ -152,7 +152,7 @@ def cluster(
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Make a folder if needed and hold its lock; nothing is left of a folder that stays empty."""
+    """Make a folder if needed and hold its lock; after an error, remove a new folder if empty."""
     from jule.files import make_folder
     from jule.locks import hold
 
@@ -204,8 +204,8 @@ def resume(
 
 
 def _complete(run: RunFolder, source: str | None) -> None:
-    """Complete what a finished run lacks because the process that made it was killed."""
-    from jule.runs.folder import complete
+    """Complete a finished run whose process was killed before the page was made."""
+    from jule.runs.completion import complete
 
     if not complete(run):
         say(f"{run.folder} is finished: there is nothing to resume")

@@ -47,13 +47,12 @@ def cut(
 
 def _save(run: RunFolder, path: Path, content: bytes) -> None:
     """Write a table to a file of the user's choice; in the run, it becomes a file of the run."""
+    from jule.cli.reading import check_not_own
     from jule.files import write_atomic
-    from jule.runs.names import FILES, is_own_name
+    from jule.runs.names import is_own_name
 
-    inside = path.parent.resolve() == run.folder.resolve()
-    if inside and path.name in FILES:
-        raise ValueError(f"{path} is a file of the run itself: choose another name")
-    if inside and is_own_name(path.name):
+    check_not_own(path, run.folder)
+    if path.parent.resolve() == run.folder.resolve() and is_own_name(path.name):
         run.update({path.name: content})
     else:
         write_atomic(path, content, private=False)

@@ -81,6 +81,12 @@ class Commands(TyperGroup):
         if isinstance(error, ClosedError):
             _close_output()
             return 0
+        try:
+            return self._print(error)
+        except ClosedError:  # nobody reads the message, but the command has failed
+            return 1
+
+    def _print(self, error: BaseException) -> int:
         if isinstance(error, KeyboardInterrupt):
             say("jule: stopped; finished parts are kept", err=True)
             return 130

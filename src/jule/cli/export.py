@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jule.cli.output import fail, say, warn
+from jule.cli.reading import check_not_own
 
 if TYPE_CHECKING:
     from jule.export.folders import Exported
@@ -63,6 +64,7 @@ def export(
         )
     for file in (onnx, parquet):
         _check_parent(file)
+        check_not_own(file, run)
     folder = RunFolder(run)
     results = read_results(folder)
     if parquet is not None:

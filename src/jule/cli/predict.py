@@ -13,6 +13,7 @@ from jule.cli.reading import (
     CacheOption,
     Source,
     Strict,
+    check_not_own,
     counted,
     open_not_empty,
     print_skipped,
@@ -46,6 +47,7 @@ def predict(
     from jule.runs.results import check_finished
 
     check_finished(RunFolder(run))
+    check_not_own(out, run)
     opened = open_not_empty(source)
     check_device(device)
     with status(LOADING):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -82,6 +83,27 @@ def open_not_empty(source: str, *, folder_classes: bool = False) -> ImageSource:
     opened = open_source(source, labels_from_folders=folder_classes)
     check_not_empty(opened)
     return opened
+
+
+def check_not_own(path: Path | None, run: Path) -> None:
+    """Raise if an output would replace a file of the run itself, or a picture.
+
+    Examples
+    --------
+    >>> check_not_own(Path("run", "mine.csv"), Path("run"))
+    """
+    from jule.files import is_leftover
+    from jule.images.sources.base import is_picture_name
+    from jule.runs.names import FILES, FOLDERS
+
+    if path is None:
+        return
+    parent, home = path.parent.resolve(), run.resolve()
+    is_own = parent == home and (path.name in FILES or is_leftover(path.name))
+    if is_own or parent in {home / name for name in FOLDERS}:
+        raise ValueError(f"{path} is a file of the run itself: choose another name")
+    if is_picture_name(path.name):
+        raise ValueError(f"{path} has the name of a picture: choose another name")
 
 
 def agreed_source(run: RunFolder, source: str | None = None) -> str | None:

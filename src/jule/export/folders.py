@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from jule.export.names import Names, folded, safe_text
+from jule.files import CANNOT_SYNC
 
 How = Literal["link", "copy"]
 Outcome = Literal["made", "there", "conflict"]
@@ -370,7 +371,8 @@ def _flush(folder: _Folder) -> None:
     try:
         os.fsync(folder.fd)
     except OSError as error:
-        raise _named(error, folder.path) from None
+        if error.errno not in CANNOT_SYNC:
+            raise _named(error, folder.path) from None
 
 
 def _take_over(place: Path, fd: int, root: _Folder) -> None:

@@ -19,7 +19,7 @@ from jule.runs.reading import open_run_source
 from jule.runs.results import RunResults
 
 GONE = "it is no longer there"
-UNCLEAR = "it cannot be told apart from others of its name, because the source has changed"
+UNCLEAR = "it cannot be told apart from others with its name, because the source has changed"
 
 
 def export_pictures(
@@ -99,7 +99,7 @@ def find_again(
     n = len(source)
     if all(i < n and source.names[i] == name for i, name in zip(indices, names, strict=True)):
         return list(indices)
-    # Positions have moved, so that only names remain; one that repeats means no picture for sure.
+    # Positions have changed, so only names are left, and a repeated name identifies no picture.
     found: dict[str, list[int]] = {}
     for number, name in enumerate(source.names):
         found.setdefault(name, []).append(number)

@@ -119,8 +119,8 @@ class Config:
         Raises
         ------
         ValueError
-            If the value is no object, or names a setting that is unknown, of another type or out of
-            range.
+            If the value is not an object, or if a setting is unknown, has the wrong type or is out
+            of range.
         """
         if not isinstance(values, dict):
             raise ValueError(

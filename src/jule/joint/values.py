@@ -41,7 +41,7 @@ def is_number(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a number of numpy as one of Python, which JSON can store, and others unchanged.
+    """Convert a numpy scalar to a Python object, which JSON can store; return others unchanged.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def finite_in(values: Mapping[str, Any], name: str) -> float:
 
 
 def object_of(value: Any, what: str, names: frozenset[str] | None = None) -> dict[str, Any]:
-    """Return a JSON object with no other names than the given ones, or raise ValueError.
+    """Return a JSON object; raise ValueError for anything else, or for names that are not given.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def write_record(path: Path, record: Record) -> Record:
         | {package: version(package) for package in PACKAGES},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, complete)
+    write_json(path, complete, private=False)
     return complete
 
 

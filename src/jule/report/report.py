@@ -219,7 +219,7 @@ class Report:
         return path
 
     def write(self, run: RunFolder) -> Path:
-        """Write report.html, its sheets and report.json into a run folder, all or none."""
+        """Write report.html, its sheets and report.json into a run folder, all or nothing."""
         files = {**self._files(PAGE, PAGE_PICTURES), SUMMARY: self.json.encode()}
         with hold(run.folder):
             listed = read_manifest(run.folder) or {}

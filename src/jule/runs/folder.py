@@ -10,6 +10,7 @@ from typing import Any
 from jule.files import (
     MOST_JSON,
     checked_json,
+    is_leftover,
     make_folder,
     parse_checked_json,
     parse_json,
@@ -29,7 +30,7 @@ from jule.runs.manifest import (
     read_listed,
     read_manifest,
 )
-from jule.runs.names import CONFIG, LABELS_AUTO, MANIFEST, NEXT, PAGE, RESULT, STATES, SUMMARY
+from jule.runs.names import CONFIG, LABELS_AUTO, MANIFEST, NEXT, RESULT, UPDATE
 from jule.runs.trust import sign
 from jule.runs.update import is_empty, recover, remove_leftovers, update_files
 
@@ -111,8 +112,10 @@ class RunFolder:
         try:
             content = read_regular(path, MOST_JSON)
             value = parse_json(content)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(self._why_no_config()) from None
+        except PermissionError:
+            raise
         except (ValueError, OSError) as error:
             raise damaged(path, error) from error
         written = value.get("format") if isinstance(value, dict) else None
@@ -136,6 +139,8 @@ class RunFolder:
     def _why_no_config(self) -> str:
         if not self.folder.exists():
             return f"{self.folder} does not exist"
+        if not self.folder.is_dir():
+            return f"{self.folder} is a file, not a run folder"
         if is_empty(self.folder):
             return f"{self.folder} has no run in it yet: run jule cluster again"
         if self.path(MANIFEST).exists():
@@ -271,7 +276,7 @@ def create_run(
 def unfinished_run(folder: str | os.PathLike[str]) -> RunFolder | None:
     """Return the run in a folder that can be resumed; None if there is none.
 
-    It is the one that will replace a finished run, if there is such a one.
+    If a new run is being built to replace a finished one, the new run is returned.
 
     Examples
     --------
@@ -286,31 +291,6 @@ def unfinished_run(folder: str | os.PathLike[str]) -> RunFolder | None:
     if (home / CONFIG).exists() and not RunFolder(home).is_finished:
         return RunFolder(home)
     return None
-
-
-def complete(run: RunFolder) -> bool:
-    """Remove what a killed process left of a finished run; return whether its page is missing.
-
-    A page that is damaged is missing, too.
-    """
-    with hold(run.home):
-        remove_leftovers(run.home)
-        if unfinished_run(run.home) is None:
-            remove_tree(run.home / NEXT)
-        for name in own_files(run.home):
-            if name.startswith(f"{STATES}/"):
-                run.path(name).unlink()
-        with suppress(OSError):  # it is not there, or has files of the user
-            run.path(STATES).rmdir()
-        return not all(_is_whole(run, name) for name in (PAGE, SUMMARY))
-
-
-def _is_whole(run: RunFolder, name: str) -> bool:
-    try:
-        run.read(name)
-    except DamagedError:
-        return False
-    return True
 
 
 def check_run_folder(folder: Path) -> None:
@@ -332,7 +312,8 @@ def check_run_folder(folder: Path) -> None:
 def _has_only_own_files(folder: Path) -> bool:
     """Return whether a run without a readable config.json has nothing else in its folder."""
     found = {path.split("/")[0] for path in own_files(folder)}
-    return MANIFEST in found and set(os.listdir(folder)) <= found
+    there = {name for name in os.listdir(folder) if not is_leftover(name)}
+    return MANIFEST in found and there <= found | {UPDATE, NEXT}
 
 
 def check_new_folder(folder: Path) -> None:

@@ -21,7 +21,7 @@ from jule.joint.result import Result, recut, recut_names, with_labels
 from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
 from jule.runs.folder import FORMAT, RunFolder
-from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed
+from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed, read_manifest
 from jule.runs.names import (
     DUPLICATES,
     EMBEDDING,
@@ -210,13 +210,20 @@ def check_finished(run: RunFolder) -> None:
 def read_results(run: RunFolder) -> RunResults:
     """Read the results of a finished run."""
     while True:
-        manifest = run.manifest()
+        before = _manifest_now(run)
         try:
-            return _read_results(run, manifest)
+            return _read_results(run, run.manifest())
         except DamagedError:
-            if run.manifest() == manifest:
+            if _manifest_now(run) == before:
                 raise
             # Another process has changed the run since: read it again.
+
+
+def _manifest_now(run: RunFolder) -> Manifest | None:
+    try:
+        return read_manifest(run.folder)
+    except DamagedError:
+        return None
 
 
 def _read_results(run: RunFolder, manifest: Manifest) -> RunResults:
@@ -379,10 +386,14 @@ def read_network(run: RunFolder, body: nn.Module | None = None, device: str = "a
 
     content = run.read(NETWORK)
     try:
-        embedder = rebuild(_network_description(content), body)
-        set_weights(embedder, load(content))
-    except Exception as error:  # safetensors and torch raise anything for damaged files
+        description, weights = _network_description(content), load(content)
+    except Exception as error:  # safetensors raises anything for damaged files
         raise damaged(run.path(NETWORK), error) from error
+    try:
+        embedder = rebuild(description, body)
+        set_weights(embedder, weights)
+    except ValueError as error:
+        raise ValueError(f"{run.path(NETWORK)} cannot be used: {error}") from error
     return embedder.to(best_device(device))
 
 

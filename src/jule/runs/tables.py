@@ -200,7 +200,7 @@ def duplicates_csv(
 
 
 def _encode(text: str) -> bytes:
-    # A name may be any string of Python; bytes that are not UTF-8 are lone surrogates in it.
+    # A name may be any Python string; bytes that are not UTF-8 are lone surrogates in it.
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -1,7 +1,7 @@
 """Whether a run was made by this user, so that its source may be read again without a question.
 
 A run folder can come from anybody, and its config.json can name any path or address as the source
-of its pictures. Runs are therefore signed with a random key that every user has.
+of its pictures. Runs are therefore signed with a random key, which is different for every user.
 """
 
 from __future__ import annotations
@@ -9,13 +9,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jule.files import make_folder, read_regular, remove_parts, user_config, write_atomic
+from jule.files import (
+    is_leftover,
+    make_folder,
+    read_regular,
+    remove_parts,
+    user_config,
+    write_atomic,
+)
 from jule.locks import hold
 
 KEY_BYTES = 32
@@ -31,7 +39,7 @@ def sign(source: str, data: Mapping[str, Any]) -> str:
     True
     """
     with suppress(OSError):  # without a key, the source is asked for when it is needed
-        return _signature(_key() or _new_key(), source, data)
+        return _signature(_lasting_key(), source, data)
     return ""
 
 
@@ -67,13 +75,16 @@ def _key() -> bytes | None:
     return key if len(key) == KEY_BYTES else None
 
 
-def _new_key() -> bytes:
-    """Create the key; if another process does so at the same time, both get the same one."""
+def _lasting_key() -> bytes:
+    """Return the key, created if needed; several processes at the same time get the same one."""
     folder = make_folder(_path().parent)
+    key = _key()
+    if key is not None and not any(map(is_leftover, os.listdir(folder))):
+        return key
     with hold(folder, wait=PATIENCE):
+        remove_parts(folder)  # of a process that was killed
         key = _key()
         if key is None:
-            remove_parts(folder)
             key = secrets.token_bytes(KEY_BYTES)
             write_atomic(_path(), key)
         return key

@@ -15,6 +15,7 @@ from pathlib import Path
 from jule.files import (
     is_leftover,
     make_folder,
+    mode_of,
     read_regular,
     remove_parts,
     remove_tree,
@@ -89,7 +90,7 @@ def _stage(staged: Path, files: Mapping[str, bytes], manifest: Manifest) -> None
     make_folder(staged)
     for name, content in files.items():
         make_folder((staged / name).parent)
-        write_new(staged / name, content)
+        write_new(staged / name, content, mode=mode_of(staged.parent / name))
         manifest[name] = describe(content)
     _sync(staged)
     write_atomic(staged / MANIFEST, manifest_bytes(manifest))
@@ -140,7 +141,7 @@ def _complete(staged: Path, folder: Path) -> None:
     sync_folder(folder)
     remove_tree(staged)
     for below in FOLDERS:
-        with suppress(OSError):  # it is not there, or has files of the user
+        with suppress(OSError):  # it does not exist, or has files of the user
             (folder / below).rmdir()
 
 
@@ -171,7 +172,11 @@ def recover(folder: Path) -> None:
 
 
 def _is_decided(staged: Path) -> bool:
-    if staged.is_symlink() or (staged.parent.name == NEXT and staged.parent.is_symlink()):
+    # Links could lead to files of others, which would be moved.
+    folders = (staged, *(staged / below for below in FOLDERS))
+    if any(folder.is_symlink() for folder in folders):
+        return False
+    if staged.parent.name == NEXT and staged.parent.is_symlink():
         return False
     try:
         return read_manifest(staged) is not None
@@ -180,7 +185,7 @@ def _is_decided(staged: Path) -> bool:
 
 
 def replace_run(folder: Path) -> None:
-    """Replace the run in a folder by the finished one in its folder `.jule-next`."""
+    """Replace the run in a folder with the finished one in its folder `.jule-next`."""
     with hold(folder):
         recover(folder)
 

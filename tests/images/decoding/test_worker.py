@@ -162,7 +162,7 @@ def test_where_no_process_can_be_started_that_is_the_error(monkeypatch, tmp_path
         worker.decode({0: png(0)}, SPEC)
     (tmp_path / "a.png").write_bytes(png(0))
     close_idle_workers()
-    with pytest.raises(OSError, match=r"^pictures are decoded in a process of its own, but "):
+    with pytest.raises(OSError, match=r"^pictures are decoded in a separate process, but "):
         read_images(tmp_path, SPEC)
 
 

@@ -35,10 +35,8 @@ class Batch:
     skipped: dict[int, str]
 
 
-def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec, memory: int | None = None) -> Batch:
-    """Decode pictures, given by their index in a source.
-
-    `memory` is the number of bytes that a decoder may use, if it is limited.
+def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec) -> Batch:
+    """Decode pictures in this process, given by their index in a source.
 
     Examples
     --------
@@ -51,7 +49,7 @@ def decode_chunk(chunk: Mapping[int, Item], spec: ImageSpec, memory: int | None 
     skipped: dict[int, str] = {}
     for index, item in chunk.items():
         try:
-            images[len(indices)], digest = decode(read_item(item), spec, memory)
+            images[len(indices)], digest = decode(read_item(item), spec)
         except BadPictureError as error:
             skipped[index] = str(error)
         else:

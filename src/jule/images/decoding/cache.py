@@ -51,9 +51,9 @@ from jule.locks import LockedError, hold
 
 FORMAT = "jule-images-2"
 PIXELS, DIGESTS, JOURNAL, WHOLE = "pixels.bin", "digests.bin", "journal.txt", "whole.json"
-OWN_FILES = {PIXELS, DIGESTS, JOURNAL, WHOLE, "lock"}  # "lock": of earlier versions
+OWN_FILES = {PIXELS, DIGESTS, JOURNAL, WHOLE, "lock"}  # "lock": from earlier versions
 KEY = re.compile(r"[0-9a-f]{32}")
-BLOCK_BYTES = 2**20  # that are read at a time to compute checksums
+BLOCK_BYTES = 2**20  # read at a time to compute checksums
 OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 Progress = Callable[[int, int], None]  # called with the number of pictures done and the total
@@ -158,7 +158,7 @@ def decode_source(
 
 
 def _remove_leftovers(home: Path) -> None:
-    """Remove what a process left that was killed just before it had finished."""
+    """Remove what is left of a process that was killed just before it finished."""
     if any((home / name).exists() for name in (JOURNAL, LOCK_NAME)):
         with suppress(OSError), hold(home):  # harmless files: another time will do
             (home / JOURNAL).unlink(missing_ok=True)
@@ -317,7 +317,7 @@ def _resume(home: Path, spec: ImageSpec) -> _Progress:
 
 
 def _journal_length(home: Path, state: _Progress) -> int:
-    """Return the length of the lines of the journal that are believed."""
+    """Return the length of the lines of the journal that were verified."""
     length = 0
     if state.done:
         for line in read_regular(home / JOURNAL).splitlines(keepends=True):

@@ -1,8 +1,8 @@
 """The process that decodes: it answers requests until its standard input is closed.
 
 It is started by `Worker`. Messages in both directions have three parts: the length of a JSON text
-in 8 bytes, the text, and the bytes that the text announces. This module imports little, because a
-worker should be there at once.
+in 8 bytes, the text, and the bytes that the text announces. This module imports little, so that a
+worker starts quickly.
 """
 
 from __future__ import annotations

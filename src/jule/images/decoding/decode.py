@@ -47,7 +47,7 @@ DIGEST = 16  # bytes
 HEAD = 64  # bytes at the beginning of a file that say what it is
 PIXEL_BYTES = {"1": 1, "L": 1, "P": 1}  # of a decoded image by mode; 4 for the others
 WEBP_BYTES = 12  # per pixel: its decoder keeps two canvases and makes a third
-BLOCK_PIXELS = 2**20  # that are reduced to 8 bits at a time
+BLOCK_PIXELS = 2**20  # reduced to 8 bits at a time
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,11 @@ def check_aspect(aspect: str) -> None:
         raise ValueError(f"unknown aspect {aspect!r}: choose one of {', '.join(get_args(Aspect))}")
 
 
-def decode(
-    raw: RawImage, spec: ImageSpec, memory: int | None = None
-) -> tuple[NDArray[np.uint8], bytes]:
+def decode(raw: RawImage, spec: ImageSpec) -> tuple[NDArray[np.uint8], bytes]:
     """Decode one picture to a size and colour mode; return its pixels and a digest of `raw`.
 
     The EXIF orientation is applied, transparency becomes white, an animation is reduced to its
-    first frame, and 16 bits become 8. JPEGs are scaled down while they are decoded. `memory` is
-    the number of bytes that a decoder may use, if it is limited.
+    first frame, and 16 bits become 8. JPEGs are scaled down while they are decoded.
 
     Raises
     ------
@@ -137,7 +134,7 @@ def decode(
 
     if isinstance(raw, np.ndarray) and raw.shape == spec.shape and raw.dtype == np.uint8:
         return raw, _digest(raw)
-    pixels, digest = decode_to_bytes(raw, spec, memory)
+    pixels, digest = decode_to_bytes(raw, spec)
     return np.frombuffer(pixels, np.uint8).reshape(spec.shape), digest
 
 
@@ -145,6 +142,8 @@ def decode_to_bytes(
     raw: RawImage, spec: ImageSpec, memory: int | None = None
 ) -> tuple[bytes, bytes]:
     """Decode one picture as `decode` does, and return its pixels as bytes, with the digest.
+
+    `memory` is the number of bytes that the decoder may use, if it is limited.
 
     Examples
     --------
@@ -277,7 +276,7 @@ def open_encoded(file: BinaryIO, n_bytes: int, memory: int | None = None) -> Ima
 def _least_memory(image: Image.Image) -> int:
     """Return how many bytes the decoder of an image needs at least."""
     width, height = image.size
-    if image.format in ("JPEG", "MPO"):  # scaled down while it is decoded, unless ...
+    if image.format in ("JPEG", "MPO"):  # scaled down while decoded, unless it is progressive
         return width * height * 2 * len(image.getbands()) * ("progressive" in image.info)
     per_pixel = 2 if image.mode.startswith("I;16") else PIXEL_BYTES.get(image.mode, 4)
     return width * height * per_pixel + 8 * height  # 8: Pillow has a pointer to each row

@@ -57,7 +57,7 @@ def decode_batches(
     image_bytes = math.prod(spec.shape)
     if image_bytes > limits.memory // 4:
         raise ValueError(
-            f"an image of {spec} has {format_bytes(image_bytes)}, which is more than one in four "
+            f"an image of {spec} has {format_bytes(image_bytes)}, which is more than a quarter "
             f"of the {format_bytes(limits.memory)} that a decoder may use: choose a smaller size"
         )
     most = max(1, min(CHUNK, DECODED_BYTES // image_bytes))

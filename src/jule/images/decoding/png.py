@@ -1,7 +1,7 @@
 """Find PNG files whose pixels are not all there.
 
-Pillow fills missing rows with zeros if the compressed data ends early but properly. A file of 84
-bytes can so announce 89 million pixels.
+Pillow fills missing rows with zeros if the compressed data ends early but properly. In this way, a
+file of 84 bytes can announce 89 million pixels.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from jule.images.sources.content import BadPictureError
 HEAD = struct.Struct(">4xIIBBxxB")  # after the signature and the length: width, height, ...
 HEAD_AT = 12
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # by colour type
-BEST_RATIO = 1032  # bytes that deflate can make of one byte
+BEST_RATIO = 1032  # the most bytes that one byte of deflate can unpack to
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
           (0, 1, 1, 2))  # fmt: skip
 BLOCK = 2**16

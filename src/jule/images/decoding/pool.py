@@ -1,6 +1,6 @@
-"""Keep workers for a while after their work: starting a process takes longer than a few pictures.
+"""Keep workers for reuse: starting a process takes longer than decoding a few pictures.
 
-A worker that nobody uses ends by itself after some seconds.
+An idle worker ends by itself after some seconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decode pictures in separate processes, with limits on memory and time.
 
 Most of the time for a small picture is spent in Python code, which runs on one core per process.
-Besides, a decoder that crashes on damaged bytes, takes too much memory or does not come to an end
-costs a worker, not the program.
+Besides, a decoder that crashes on damaged bytes, uses too much memory or never ends costs a worker,
+not the program.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class Limits:
 
 
 def limits_for(n_workers: int) -> Limits:
-    """Return the limits for each of several workers: together, half of the available memory.
+    """Return the limits for each of several workers.
+
+    Together they may use half of the available memory, but each at least `LEAST_MEMORY`.
 
     Examples
     --------
@@ -217,7 +219,7 @@ class Worker:
             self.close()
             reason = str(error) or "it ended at once"
             raise NoWorkerError(
-                f"pictures are decoded in a process of its own, but {sys.executable} cannot be "
+                f"pictures are decoded in a separate process, but {sys.executable} cannot be "
                 f"started ({reason})"
             ) from error
 

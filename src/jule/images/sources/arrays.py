@@ -237,7 +237,7 @@ def open_arrays(path: Path) -> ArraySource:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of numpy, on headers that are odd but good
+            warnings.simplefilter("ignore")  # numpy warns of unusual but valid headers
             arrays = _load_npz(path) if zipfile.is_zipfile(path) else {SAMPLES: _load_npy(path)}
     except (FileNotFoundError, PermissionError):
         raise

@@ -83,9 +83,10 @@ def _open_file(path: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _check_structure(path: Path) -> None:
-    """Raise if a damaged file makes the HDF5 library crash or search for ever.
+    """Raise if a damaged file makes the HDF5 library crash or hang.
 
-    That is tried in a process of its own. Errors are left to this process, which explains them.
+    The file is opened in a separate process first. Errors are ignored there, because opening it in
+    this process raises them again.
     """
     command = [sys.executable, "-P", "-c", TRY, json.dumps(sys.path), os.path.abspath(path)]
     try:
@@ -99,7 +100,7 @@ def _check_structure(path: Path) -> None:
 
 
 def list_contents(path: str) -> None:
-    """Look at everything in an HDF5 file that `open_hdf5` looks at before it reads an array.
+    """Visit everything in an HDF5 file that `open_hdf5` visits before it reads an array.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def _find_datasets(file: Any, h5py: Any) -> dict[str, Any]:
         if isinstance(item, h5py.Dataset) and item.ndim and item.dtype.kind in "fiub":
             found[name.lower()] = item
 
-    file.visititems(keep)  # which follows no links
+    file.visititems(keep)  # does not follow links
     return found
 
 

@@ -43,7 +43,7 @@ class _TarInfo(tarfile.TarInfo):
     """A member whose header is checked before tarfile acts on it."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.size < 0:  # tarfile would go back and forth for ever
+        if self.size < 0:  # tarfile would go back and forth forever
             raise tarfile.ReadError("a member has a negative size")
         if self.type in HEADERS and self.size > MOST_HEADER:
             raise tarfile.ReadError(f"a header of {self.size:,} bytes")
