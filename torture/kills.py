@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import random
+import re
 import signal
 import tempfile
 from collections import Counter
