@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -202,7 +203,11 @@ class MergeTree:
     def from_bytes(cls, content: bytes) -> MergeTree:
         """Read a tree from the content of a file; raise a ValueError if it is damaged."""
         try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            with (
+                warnings.catch_warnings(),
+                np.load(io.BytesIO(content), allow_pickle=False) as archive,
+            ):
+                warnings.simplefilter("ignore")  # about headers that earlier versions wrote
                 # Arrays are stored as they are, so none takes more memory than the file.
                 if sum(entry.file_size for entry in archive.zip.infolist()) > len(content):
                     raise ValueError("its arrays are larger than the file")

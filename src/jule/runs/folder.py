@@ -76,8 +76,8 @@ class RunFolder:
 
     def _read_manifest(self) -> Manifest | None:
         manifest = read_manifest(self.folder)
-        if manifest is None and self.path(LABELS_AUTO).exists():
-            # Only a finished run can be edited. To train it again would lose the edits.
+        if manifest is None and self.path(RESULT).exists():
+            # A kill cannot leave this: the manifest was lost. Training again could lose edits.
             raise DamagedError(
                 f"{self.path(MANIFEST)} is missing: copy the run again, or run jule cluster "
                 "--overwrite"
