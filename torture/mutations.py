@@ -357,7 +357,8 @@ def _wrong_array(array: NDArray, rng: Generator) -> NDArray:
     how = int(rng.integers(16))
     if how == 0:
         with np.errstate(all="ignore"):
-            return array.astype(_pick(("f8", "f2", "i1", "u8", "c16", "?", "U3", "S2"), rng))
+            types = ("U3", "S2") if array.dtype.kind in "US" else ("f8", "f2", "i1", "u8", "c16", "?", "U3")
+    return array.astype(_pick(types, rng))
     if how == 1:
         return array.astype(array.dtype.newbyteorder())
     if how == 2:
