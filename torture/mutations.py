@@ -351,14 +351,17 @@ def _load(content: bytes) -> NDArray:
     return array
 
 
+TEXTS, NUMBERS = ("U3", "S2"), ("f8", "f2", "i1", "u8", "c16", "?")
+
+
 def _wrong_array(array: NDArray, rng: Generator) -> NDArray:
     array = array.copy()
     flat = array.reshape(-1)
     how = int(rng.integers(16))
     if how == 0:
         with np.errstate(all="ignore"):
-            types = ("U3", "S2") if array.dtype.kind in "US" else ("f8", "f2", "i1", "u8", "c16", "?", "U3")
-    return array.astype(_pick(types, rng))
+            types = TEXTS if array.dtype.kind in "US" else (*NUMBERS, *TEXTS)
+            return array.astype(_pick(types, rng))
     if how == 1:
         return array.astype(array.dtype.newbyteorder())
     if how == 2:
