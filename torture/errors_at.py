@@ -95,7 +95,7 @@ def known_names(operation: Operation, folder: Path) -> set[str]:
     found = set()
     for path in (Path(operation.path), Path(operation.origin)):
         found |= {path.name, str(path.parent)}
-        if path.parent != folder and path.is_relative_to(folder):
+        if path.parent != folder and path.parent.is_relative_to(folder):
             found.add(str(path.parent.relative_to(folder)))
     return found - {"", "."}
 

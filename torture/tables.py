@@ -16,10 +16,16 @@ def campaigns(results: Path) -> str:
     """Render one row per campaign: what was done, how often, what failed."""
     found = read_record(results / "reliability.json")["campaigns"]
     rows = [
-        [entry["title"], f"{entry['cases']:,}", f"{entry['n_failures']:,}", _counts(entry)]
+        [
+            entry["title"],
+            f"{entry['cases']:,}",
+            f"{entry['goal']:,}",
+            f"{entry['n_failures']:,}",
+            _counts(entry),
+        ]
         for entry in found.values()
     ]
-    return markdown(["", "cases", "failed", "how they ended"], rows)
+    return markdown(["", "cases", "goal", "failed", "how they ended"], rows)
 
 
 def promises(results: Path) -> str:

