@@ -124,7 +124,8 @@ def test_exports_and_resumes_of_a_strangers_run_need_a_source(jule, refused, str
     assert "was not made by you on this machine" in message
     assert "--source" in message
     assert not (tmp_path / "sorted").exists()
-    (strange / "manifest.json").unlink()
+    for name in ("manifest.json", "result.json"):  # as if it were not finished
+        (strange / name).unlink()
     message = refused("resume", strange)
     assert "was not made by you on this machine" in message
     assert "--source" in message

