@@ -82,7 +82,7 @@ def test_a_description_without_an_entry_is_refused(name):
 
 @pytest.mark.parametrize("value", [None, 3, "cnn", [], [["network", "cnn"]]])
 def test_a_description_that_is_no_object_is_refused(value):
-    with pytest.raises(ValueError, match="no object"):
+    with pytest.raises(ValueError, match="not an object"):
         rebuild(value)
 
 
@@ -134,7 +134,7 @@ def test_damaged_weights_are_refused(change, name):
 def test_a_standard_deviation_of_0_is_refused():
     embedder = build_embedder(IMAGES)
     weights = get_weights(embedder)
-    with pytest.raises(ValueError, match="std are not positive"):
+    with pytest.raises(ValueError, match="std are not all positive"):
         set_weights(embedder, weights | {"std": np.zeros(1, np.float32)})
 
 
