@@ -65,7 +65,8 @@ def test_a_folder_that_is_no_run_is_one_clear_line(refused, tmp_path, case):
 
 @pytest.mark.parametrize("case", sorted(set(NOT_A_RUN) - {"resume"}))
 def test_an_unfinished_run_is_to_be_resumed(refused, copied, case):
-    (copied / "manifest.json").unlink()
+    for name in ("manifest.json", "result.json"):
+        (copied / name).unlink()
     command, _, *rest = NOT_A_RUN[case]
     assert "is not finished: run jule resume" in refused(command, copied, *rest)
 

@@ -215,6 +215,7 @@ def test_a_resumed_run_ends_with_the_same_files(jule, trained, tmp_path, monkeyp
 
 
 def test_other_data_is_not_resumed(jule, refused, arrays, copied):
-    (copied / "manifest.json").unlink()
+    for name in ("manifest.json", "result.json"):  # as if it were not finished
+        (copied / name).unlink()
     message = refused("resume", copied, "--source", arrays / "digits.npz")
     assert "the data differs from that of" in message
