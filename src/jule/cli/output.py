@@ -159,7 +159,7 @@ def status(text: str) -> Iterator[None]:
 
 
 def ask(question: str) -> bool:
-    """Ask a question that is answered with yes or no; the answer is no where nobody can be asked.
+    """Ask a yes-or-no question; return False where nobody can be asked.
 
     Examples
     --------

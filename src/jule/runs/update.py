@@ -125,7 +125,7 @@ def _check_targets(folder: Path, names: Iterable[str]) -> None:
 
 
 def _complete(staged: Path, folder: Path) -> None:
-    """Put staged files in their places; doing it again after a kill gives the same result."""
+    """Move staged files into place; a process that is killed meanwhile can repeat it."""
     after = read_manifest(staged)
     assert after is not None  # its existence is what decided the change
     kept = {MANIFEST, ERRORS} if staged.name == UPDATE else {MANIFEST}

@@ -130,7 +130,7 @@ class Worker:
     def _try(
         self, chunk: Chunk, ask: Callable[[Chunk], Result], skip: Callable[[int, str], Result]
     ) -> list[Result]:
-        """Ask for a chunk; if the process is lost, ask for each of its pictures alone."""
+        """Process a chunk; if the worker is lost, process each of its pictures alone."""
         try:
             return [ask(chunk)]
         except WorkerLostError:
