@@ -176,6 +176,17 @@ def files_of(run: Path) -> list[str]:
     return [str(path.relative_to(run)) for path in found if path.name != ".jule-lock"]
 
 
+def is_same(path: Path, content: bytes) -> bool:
+    """Return whether a path is a file that means the same as some content."""
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGE:
+        return False
+    found = path.read_bytes()
+    if path.name in ("manifest.json", "config.json"):  # their checksums are of values, not of bytes
+        with suppress(ValueError, RecursionError):
+            return bool(json.loads(found) == json.loads(content))
+    return found == content
+
+
 def _replace(path: Path, make: Callable[[], None]) -> None:
     path.unlink()
     make()
@@ -262,8 +273,19 @@ def _refit_state(path: Path) -> None:
 # Judgement
 
 
-def judge(case: Case, command: str, ended: Ended, whole: Ended) -> tuple[str, str]:
+def judge(
+    case: Case, command: str, ended: Ended, whole: Ended, *, changed: bool
+) -> tuple[str, str]:
     """Compare how a command ended with how it ends on the undamaged run.
+
+    Parameters
+    ----------
+    case, command
+        What was damaged, and the command that ran.
+    ended, whole
+        How the command ended, and how it ends on the undamaged run.
+    changed
+        Whether the damaged file has other bytes than before.
 
     Returns
     -------
@@ -278,6 +300,8 @@ def judge(case: Case, command: str, ended: Ended, whole: Ended) -> tuple[str, st
     raw = next((one for one in printed if is_raw(one)), "")
     if raw:
         return "failed", f"prints the control character {raw!r}"
+    if command == "resume" and ended.code == 0 and changed and must_be_seen(case):
+        return "failed", f"a damaged run is called finished: {ended.out[:200]!r}"
     if ended == whole:
         return "identical", ""
     news = [line for line in ended.said if line not in whole.said]
@@ -298,8 +322,6 @@ def judge(case: Case, command: str, ended: Ended, whole: Ended) -> tuple[str, st
         return "identical, with a word", ""
     if case.name.startswith(DECORATION) and news and named:
         return "left out, with a word", ""
-    if command == "resume" and ended.out.startswith("@/run is finished") and not news:
-        return "identical", ""  # with or without a page, which another command may have made
     if command == "resume" and "page" in ended.out and is_mended(case):
         return "made again", ""
     return "failed", f"used silently: {ended.out[:200]!r} {ended.err[:200]!r}"
@@ -325,6 +347,11 @@ def is_mended(case: Case) -> bool:
     """Return whether `jule resume` makes a damaged file again."""
     deleted = case.name == "manifest.json" and case.how == "deleted"
     return deleted or case.name.startswith(DECORATION)
+
+
+def must_be_seen(case: Case) -> bool:
+    """Return whether `jule resume` must refuse a run because of its damaged file."""
+    return case.kind != "unfinished" and not case.refitted and not is_mended(case)
 
 
 def is_raw(one: str) -> bool:
@@ -385,7 +412,9 @@ class Setting:
         rng = np.random.default_rng([self.seed, number])
         case, damage = draw(rng, self.runs)
         place = self.prepare(case.kind)
+        whole_file = (place.run / case.name).read_bytes()
         damage(place.run)
+        changed = not is_same(place.run / case.name, whole_file)
         WATCH.install()
         endings, problems, shown, taken = [], [], [], {}
         after = ""
@@ -398,7 +427,7 @@ class Setting:
                 ended = perform(command, place)
             taken[command] = time.perf_counter() - started
             whole = self.expected[case.kind, command + (after if command == "python" else "")]
-            how, problem = judge(case, command, ended, whole)
+            how, problem = judge(case, command, ended, whole, changed=changed)
             if noted:
                 how, problem = "failed", problem or f"touches {noted[0]}"
             endings.append(how)

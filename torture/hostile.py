@@ -57,6 +57,17 @@ PLANTED = (
 WRITING = ("report", "cut", "apply", "plot", "resume", "overwrite", "resume unfinished")
 SHARES = {"edits": 0.62, "links": 0.25, "source": 0.1, "names": 0.03}
 PICTURES_PER_CASE = 10
+STAGED = (".jule-update", ".jule-next")
+# How a link is planted, and under which names if not under all of them.
+WAYS: dict[str, tuple[str, ...]] = {
+    "link": PLANTED,
+    "hard link": (".jule-lock", "labels.csv", "report.html", "report.json", "error.log"),
+    "staged link": tuple(
+        f"{folder}/{name}"
+        for folder in STAGED
+        for name in ("labels.csv", "report.html", "embedding.npy", "manifest.json")
+    ),
+}
 
 
 class Setting:
@@ -132,15 +143,25 @@ class Setting:
 
     def _links(self, rng: Generator) -> tuple[str, list[str], list[Done]]:
         name, target, command = _pick(self.cases, rng)
+        way = str(rng.choice(list(WAYS)))
+        if way != "link":
+            name, target = _pick(WAYS[way], rng), "config.json"
+            command = "resume" if command == "resume unfinished" else command
         place = self.fresh("unfinished" if command == "resume unfinished" else "photos")
         edits = place.folder / "edits.json"
         if command == "apply":
             edits.write_text(json.dumps(some_edits(place.run)))
         path = place.run / name
+        if path.parent.name in STAGED:  # as if a change had been decided, but not completed
+            path.parent.mkdir()
+            shutil.copy(place.run / "manifest.json", path.parent)
         if path.is_dir():
             shutil.rmtree(path)
         path.unlink(missing_ok=True)
-        path.symlink_to(self.victim / target)
+        if way == "hard link":
+            path.hardlink_to(self.victim / target)
+        else:
+            path.symlink_to(self.victim / target)
         photos = self.where / "photos"
         line: dict[str, list[object]] = {
             "report": ["report", place.run],
@@ -162,7 +183,7 @@ class Setting:
             ],
         }
         done, problems = self.watched(place, *line[command])
-        return f"{name} -> {target or 'a folder'}, {command}", problems, [done]
+        return f"{way} {name} -> {target or 'a folder'}, {command}", problems, [done]
 
     def _source(self, rng: Generator) -> tuple[str, list[str], list[Done]]:
         source = _pick(SOURCES, rng)

@@ -28,6 +28,8 @@ from torture.lanes import Expected, Lane, Scenario, State, look
 from torture.scenarios import SCENARIOS, STARTS
 
 LANES = 2  # processes at once
+# A disk that is full when the first run is made: the run is not signed, and a warning says so.
+NO_KEY = "home/config/jule/key is missing"
 # What may stay in the user's own folder, beside a file chosen with --out.
 BESIDE = re.compile(r"\.jule-[0-9a-f]{16}\.part")
 
@@ -147,6 +149,8 @@ def check_recovery(lane: Lane, case: Case, expected: Expected) -> list[str]:
             return wrong
         state = look(lane.case)
         differences = compare(lane, state, expected)
+        if case.fault.error:
+            differences = [one for one in differences if one != NO_KEY]
         if not differences:
             return []
         said.append(f"jule {' '.join(command)} -> {ended.code} {last_line(ended)}")
@@ -312,7 +316,7 @@ class Kills:
         return check_killed(lane, case)
 
     def run(self, n_cases: int | None, seed: int, progress: Progress) -> Outcome:
-        """Run `n_cases` cases, or every one that there is."""
+        """Run `n_cases` cases, drawn from all that there are."""
         if not has_compiler():
             return Outcome(0, {f"skipped: {NO_COMPILER}": 1}, [])
         with tempfile.TemporaryDirectory(prefix="jule-torture-", dir=in_memory()) as folder:
@@ -329,7 +333,8 @@ class Kills:
             lanes = list(pool.map(open_lane, range(self.lanes)))
             try:
                 cases, failures = self.all_cases(lanes[0])
-                if n_cases is not None and n_cases < len(cases):
+                n_cases = n_cases or self.goal
+                if n_cases < len(cases):
                     cases = self.sample(cases, n_cases, seed)
                 counts: Counter[str] = Counter()
                 queue: SimpleQueue[Case] = SimpleQueue()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import shutil
+import subprocess
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -41,6 +43,7 @@ def update_record(
         "seed": seed,
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
+        "commit": _commit(),
         "versions": _versions(),
     }
     known = read_record(path)["campaigns"] if path.exists() else {}
@@ -48,6 +51,15 @@ def update_record(
         path, {"campaigns": dict(sorted({**known, campaign.name: entry}.items()))}, private=False
     )
     return entry
+
+
+def _commit() -> str:
+    """Return the commit of the source; empty where it is not known."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+    command = [git, "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _versions() -> dict[str, str]:

@@ -361,7 +361,7 @@ def sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno in CANNOT_SYNC:
             return
-        error.filename = os.fspath(folder)
+        error.filename = os.path.abspath(folder)  # in an error, "." says little
         raise
     finally:
         os.close(descriptor)

@@ -139,7 +139,10 @@ BAD = {
     "nothing readable": (["bad"], "none of 3 files in bad can be read"),
     "one image": (["one.npy"], "at least 2 samples"),
     "identical images": (["same.npy", "-k", "2"], "all 3 samples are identical"),
-    "too many clusters": (["digits.npz", "-k", "61"], "n_clusters=61 clusters cannot be made"),
+    "too many clusters": (
+        ["digits.npz", "-k", "61"],
+        "has 60 images: 61 clusters cannot be made of them",
+    ),
     "a bad size": (["digits.npz", "--size", "big"], "64x48"),
     "a bad colour": (["digits.npz", "--colour", "sepia"], "sepia"),
     "a bad aspect": (["digits.npz", "--aspect", "squeeze"], "squeeze"),

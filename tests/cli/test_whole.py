@@ -109,6 +109,7 @@ def strange(request, copied, tmp_path):
 
 
 def test_pages_of_a_strangers_run_are_made_without_its_pictures(jule, strange, tmp_path):
+    (strange / "report.html").unlink()
     done = jule("report", strange, "--no-umap")
     assert done.exit_code == 0, done.output
     assert "no pictures: " in done.stderr
@@ -146,6 +147,7 @@ def test_on_a_terminal_the_user_is_asked(copied, trained, answer, read):
     import sys
 
     name_source(copied, trained.folder / "photos")
+    (copied / "report.html").unlink()
     command = [os.path.join(os.path.dirname(sys.executable), "jule"), "report", str(copied)]
     process, terminal = pty.fork()
     if process == 0:
@@ -168,11 +170,17 @@ def test_on_a_terminal_the_user_is_asked(copied, trained, answer, read):
     assert (b"no pictures" not in shown) is read
 
 
-def test_report_tells_when_the_images_are_gone_and_finds_them_elsewhere(jule, copied, trained):
+def test_report_tells_when_the_images_are_gone_and_finds_them_elsewhere(
+    jule, refused, copied, trained
+):
     name_source(copied, copied.parent / "gone", signed=True)
-    done = jule("report", copied, "--no-umap")
-    assert done.exit_code == 0
-    assert "gone does not exist" in done.stderr
+    before = (copied / "report.html").read_bytes()
+    said = refused("report", copied, "--no-umap")
+    assert "report.html is kept: a new one would have no pictures" in said
+    assert "gone does not exist" in said
+    assert (copied / "report.html").read_bytes() == before
+    (copied / "report.html").unlink()
+    assert "gone does not exist" in jule("report", copied, "--no-umap").stderr
     done = jule("report", copied, "--no-umap", "--source", trained.folder / "photos")
     assert (done.exit_code, done.stderr) == (0, "")
 
@@ -262,6 +270,8 @@ def test_fewer_clusters_than_different_images_are_told_by_cluster(jule, tmp_path
     assert "2 clusters instead of 5: there are only 2 different samples" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert clusters(tmp_path / "run" / "labels.csv") == {"0", "1"}
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "5 clusters were asked for, but only 2 of the images differ from each other." in page
 
 
 def test_fewer_clusters_are_told_by_cut_and_the_file_agrees(jule, refused, copies):

@@ -149,7 +149,7 @@ def test_edges(visit, tmp_path, make):
         assert shown.is_visible("#image-dialog")
         if samples is None or samples.ndim == 2:
             assert shown.locator(".card .word").first.inner_text().isdigit()
-            assert "No pictures" in shown.inner_text(".no-pictures")
+            assert "No pictures" in shown.inner_text(".remark")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

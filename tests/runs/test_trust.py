@@ -86,7 +86,8 @@ def test_a_damaged_key_is_replaced(tmp_path):
 def test_without_a_place_for_a_key_the_source_is_asked_for(tmp_path, user):
     (tmp_path / "file").write_text("")
     user("file")
-    run = run_from(tmp_path / "run", "/photos")
+    with pytest.warns(UserWarning, match="key cannot be written.*you will be asked"):
+        run = run_from(tmp_path / "run", "/photos")
     assert run.about()["signature"] == ""
     with pytest.raises(UntrustedSourceError):
         trusted_source(run)

@@ -20,6 +20,7 @@ from jule.cli.reading import (
     absolute,
     agreed_source,
     check_reading_options,
+    counted,
     open_not_empty,
     print_skipped,
     requested_spec,
@@ -119,6 +120,11 @@ def cluster(
         **{name: value for name, value in given.items() if value is not None},
     )
     opened = open_not_empty(source, folder_classes=folder_classes)
+    if n_clusters is not None and n_clusters > len(opened):
+        raise ValueError(
+            f"{source} has {counted(len(opened), 'image')}: {n_clusters:,} clusters cannot be made "
+            "of them, so ask for fewer (-k)"
+        )
     if overwrite and not is_empty(out) and out.is_dir():
         check_run_folder(out)
     else:

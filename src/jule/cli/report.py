@@ -41,12 +41,32 @@ def report(
     folder = RunFolder(run)
     check_finished(folder)
     where = agreed_source(folder, source)
+
+    def make(bars: Progress) -> Report:
+        made = Report.of_run(folder, source=where, umap=umap, progress=bars)
+        if made.sheets is None and _shows_pictures(folder):
+            raise ValueError(
+                f"{folder.path('report.html')} is kept: a new one would have no pictures, because "
+                f"{made.summary['no_pictures']}"
+            )
+        return made
+
     with hold(run):
-        path = write_report(
-            folder, lambda bars: Report.of_run(folder, source=where, umap=umap, progress=bars)
-        )
+        path = write_report(folder, make)
     if show:
         webbrowser.open(path.resolve().as_uri())
+
+
+def _shows_pictures(run: RunFolder) -> bool:
+    """Return whether a run has a page with pictures already."""
+    from jule.files import parse_json
+    from jule.runs.names import PAGE, SUMMARY
+
+    try:
+        run.read(PAGE)
+        return bool(parse_json(run.read(SUMMARY))["pictures"])
+    except (ValueError, KeyError, TypeError):  # it has none, or it is damaged
+        return False
 
 
 def write_report(run: RunFolder, make: Callable[[Progress], Report]) -> Path:

@@ -64,6 +64,7 @@ def summarize(
         "no_pictures": "" if has_pictures else no_pictures or "these are vectors, not images",
         "originals": originals,
         "clusters": result.n_clusters,
+        "asked": results.config.n_clusters,
         "clusters_sf": int(result.labels_sf.max()) + 1,
         "clusters_rc": int(result.labels_rc.max()) + 1,
         "chosen": result.chosen,

@@ -72,8 +72,10 @@ class EditedLabels:
 
 def read_edits(path: Path) -> Edits:
     """Read the JSON file that the page downloads."""
-    if not path.is_file():
+    if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: download the JSON file on the page")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file: give the JSON file downloaded from the page")
     try:
         value = parse_json(read_regular(path.resolve(), MOST_BYTES))
     except ValueError as error:

@@ -81,76 +81,71 @@ def execute(
     with hold(run.home):
         if run.is_finished:
             return read_results(run)
-        return _execute(
-            run,
-            samples,
-            names=names,
-            indices=indices,
-            labels=labels,
+        started = time.perf_counter()
+        remove_leftovers(run.folder)
+        config = run.config()
+        _check_same_data(run, run.about()["data"], data or fingerprint(samples))
+        embedder = (embedder or init_network(samples, config)).to(best_device(device))
+        state = _load_or_begin(run, samples, embedder, progress)
+        before = state.seconds
+        for after in joint_learning(
+            samples, embedder, config, state=state, labels=labels, progress=progress
+        ):
+            state = replace(after, seconds=before + time.perf_counter() - started)
+            _save(run, state)
+        set_weights(embedder, state.network)
+        result = finish(
+            state,
+            config,
+            embedding=embed(embedder, samples) if state.representation is None else None,
             first_copies=first_copies,
-            data=data,
-            device=device,
-            embedder=embedder,
             progress=progress,
         )
-
-
-def _execute(
-    run: RunFolder,
-    samples: NDArray,
-    *,
-    names: Sequence[str] | None,
-    indices: NDArray[np.int64] | None,
-    labels: NDArray | None,
-    first_copies: NDArray[np.int64] | None,
-    data: dict[str, Any] | None,
-    device: str,
-    embedder: Embedder | None,
-    progress: Progress | None,
-) -> RunResults:
-    started = time.perf_counter()
-    remove_leftovers(run.folder)
-    about, config = run.about(), run.config()
-    _check_same_data(run, about["data"], data or fingerprint(samples))
-    identity = {"config": config.to_json(), "data": about["data"]}
-    embedder = (embedder or init_network(samples, config)).to(best_device(device))
-    make_folder(run.path(STATES))
-    state = load_state(run.path(STATES), identity, network=get_weights(embedder))
-    shown = shown_samples(len(samples))
-    if state is None:
-        state = replace(begin(samples, config, progress), network=get_weights(embedder))
-        raw = take_snapshot(0, prepare(samples[shown], config.preparation), state.labels)
-        save_snapshot(run.path(SNAPSHOTS), raw)
-    before = state.seconds
-    for after in joint_learning(
-        samples, embedder, config, state=state, labels=labels, progress=progress
-    ):
-        state = replace(after, seconds=before + time.perf_counter() - started)
+        results = new_results(
+            config,
+            result,
+            state.history,
+            names=names,
+            seconds=before + time.perf_counter() - started,
+            true_labels=labels,
+            first_copies=first_copies,
+            indices=indices,
+        )
         with delay_interrupts():
-            # The snapshot first: a period whose state is saved is not repeated.
-            _save_snapshot(run, state, shown)
-            save_state(run.path(STATES), state, identity)
-    set_weights(embedder, state.network)
-    result = finish(
-        state,
-        config,
-        embedding=embed(embedder, samples) if state.representation is None else None,
-        first_copies=first_copies,
-        progress=progress,
-    )
-    results = new_results(
-        config,
-        result,
-        state.history,
-        names=names,
-        seconds=before + time.perf_counter() - started,
-        true_labels=labels,
-        first_copies=first_copies,
-        indices=indices,
-    )
+            write_results(run, results, embedder)  # and remove the states: nothing is to resume
+        return results
+
+
+def _identity(run: RunFolder) -> dict[str, Any]:
+    """Return what the states of a run must fit."""
+    return {"config": run.config().to_json(), "data": run.about()["data"]}
+
+
+def _load_or_begin(
+    run: RunFolder, samples: NDArray, embedder: Embedder, progress: Progress | None
+) -> State:
+    """Return the last state that was saved, or the one before the first period."""
+    make_folder(run.path(STATES))
+    network = get_weights(embedder)
+    state = load_state(run.path(STATES), _identity(run), network=network)
+    if state is None:
+        config = run.config()
+        state = replace(begin(samples, config, progress), network=network)
+        raw = prepare(samples[shown_samples(len(samples))], config.preparation)
+        save_snapshot(run.path(SNAPSHOTS), take_snapshot(0, raw, state.labels))
+    return state
+
+
+def _save(run: RunFolder, state: State) -> None:
+    """Save the state after a period, and a snapshot of it."""
+    assert state.representation is not None  # a period has just ended
+    vectors = state.representation.vectors
+    vectors = vectors[shown_samples(len(vectors))]
     with delay_interrupts():
-        write_results(run, results, embedder)  # also removes the states: nothing is left to resume
-    return results
+        # The snapshot first: a period whose state is saved is not repeated.
+        shot = take_snapshot(state.n_periods, vectors, state.labels)
+        save_snapshot(run.path(SNAPSHOTS), shot)
+        save_state(run.path(STATES), state, _identity(run))
 
 
 def _check_same_data(run: RunFolder, then: dict[str, Any], now: dict[str, Any]) -> None:
@@ -159,9 +154,3 @@ def _check_same_data(run: RunFolder, then: dict[str, Any], now: dict[str, Any]) 
             f"the data differs from that of {run.folder} ({now['dtype']} {now['shape']} now, "
             f"{then['dtype']} {then['shape']} then, or different values): use the original data"
         )
-
-
-def _save_snapshot(run: RunFolder, state: State, shown: NDArray[np.int32]) -> None:
-    assert state.representation is not None  # a period has just ended
-    vectors = state.representation.vectors[shown]
-    save_snapshot(run.path(SNAPSHOTS), take_snapshot(state.n_periods, vectors, state.labels))

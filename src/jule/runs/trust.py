@@ -11,8 +11,8 @@ import hmac
 import json
 import os
 import secrets
+import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,16 @@ def sign(source: str, data: Mapping[str, Any]) -> str:
     >>> is_signed({"source": "photos", "data": {}, "signature": sign("photos", {})})
     True
     """
-    with suppress(OSError):  # without a key, the source is asked for when it is needed
+    try:
         return _signature(_lasting_key(), source, data)
-    return ""
+    except OSError as error:
+        reason = error.strerror or error
+        warnings.warn(
+            f"{_path()} cannot be written ({reason}), so you will be asked before the images of "
+            "this run are read again",
+            stacklevel=2,
+        )
+        return ""
 
 
 def is_signed(about: Mapping[str, Any]) -> bool:
