@@ -54,11 +54,15 @@ def update_record(
 
 
 def _commit() -> str:
-    """Return the commit of the source; empty where it is not known."""
-    git = shutil.which("git")
-    if git is None:
+    """Return the commit of the source, with a plus sign if it was changed; empty if not known."""
+    if shutil.which("git") is None:
         return ""
-    command = [git, "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    changed = _git("status", "--porcelain", "--", "src", "torture")
+    return _git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
