@@ -1,17 +1,23 @@
-"""Base class of the baselines: input checks and scikit-learn's interface."""
+"""Base class of the baselines: input checks, presets, exact copies and scikit-learn's interface."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from jule.forward.prepare import check_not_masked
+from jule.forward.prepare import check_not_identical, check_not_masked
+from jule.images.copies import find_copies
 from jule.joint.result import warn_of_fewer_clusters
+
+Preset = Literal["original", "jule-paper"]
 
 
 class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -20,7 +26,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_
-        (n,) cluster of every sample, 0 .. n_clusters_ - 1.
+        (n,) cluster of every sample, 0 .. n_clusters_ - 1, in the order of their first samples.
     n_clusters_
         Number of clusters. Exact copies share a cluster, so it is at most the number of different
         samples.
@@ -29,6 +35,11 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters: int
     labels_: NDArray[np.int32]
     n_clusters_: int
+
+    # The values of parameters that are None, by preset.
+    _presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"original": {}}
+    # Whether negative values are refused.
+    _non_negative: ClassVar[bool] = False
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Cluster the samples.
@@ -43,17 +54,66 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         del y  # part of scikit-learn's interface
         check_not_masked(X)
         samples: NDArray[np.floating] = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            ensure_non_negative=self._non_negative,
         )
         k = _check_n_clusters(self.n_clusters, len(samples))
-        self.labels_ = self._cluster(samples, k)
+        self._settings()  # raises for an unknown preset
+        check_not_identical(samples)
+        first_copies = find_copies(samples)
+        n_different = len(np.unique(first_copies))
+        if 1 < k < n_different or self._is_always_needed():
+            labels = self._cluster(samples, min(k, n_different))
+        else:
+            labels = np.zeros(len(samples), np.int32) if k == 1 else first_copies
+        self.labels_ = number_by_first(labels[first_copies])
         self.n_clusters_ = int(self.labels_.max()) + 1
-        warn_of_fewer_clusters(self.n_clusters_, k)
+        warn_of_fewer_clusters(min(n_different, k), k)
+        if self.n_clusters_ < min(n_different, k):
+            warnings.warn(
+                f"{self.n_clusters_} clusters instead of {k}: {type(self).__name__} found no more",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
-    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
-        """Return the cluster of every sample, 0 .. k-1, or fewer if there are many copies."""
+    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.integer]:
+        """Return the cluster of every sample as any k numbers, fewer where the method must."""
         raise NotImplementedError
+
+    def _is_always_needed(self) -> bool:
+        """Return whether `_cluster` is needed for 1 cluster and for as many as samples, too."""
+        return False
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the parameters, those that are None replaced by the values of the preset."""
+        given: dict[str, Any] = self.get_params(deep=False)
+        preset = given.pop("preset", "original")
+        if preset not in self._presets:
+            known = ", ".join(map(repr, self._presets))
+            raise ValueError(f"unknown preset {preset!r}: choose one of {known}")
+        values = self._presets[preset]
+        return {name: values.get(name) if value is None else value for name, value in given.items()}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._non_negative
+        return tags
+
+
+def number_by_first(labels: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Return the same clusters, numbered 0, 1, ... in the order of their first samples.
+
+    Examples
+    --------
+    >>> number_by_first(np.array([7, 2, 7, 5])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first)).astype(np.int32)[inverse]
 
 
 def _check_n_clusters(n_clusters: int, n_samples: int) -> int:

@@ -98,6 +98,9 @@ class GraphDegreeLinkage(BaseClusterer):
         self.method = method
         self.random_state = random_state
 
+    def _is_always_needed(self) -> bool:
+        return True  # for the tree
+
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
         self.tree_ = agglomerate(
             prepare(samples, self.preparation),

@@ -1,0 +1,47 @@
+"""Round vectors to clusters by K-means, the last step of most spectral and factor methods."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.random import RandomState
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+
+def round_by_kmeans(
+    rows: NDArray[np.floating],
+    k: int,
+    *,
+    n_init: int = 10,
+    max_iter: int = 100,
+    random_state: int | RandomState | None = 0,
+) -> NDArray[np.int32]:
+    """Return the clusters of the best of several runs of K-means from random samples.
+
+    Parameters
+    ----------
+    rows
+        (n, d) one vector per sample.
+    k
+        Number of clusters.
+    n_init
+        Number of runs; the one with the smallest sum of squared distances is kept.
+    max_iter
+        Maximum number of iterations of a run.
+    random_state
+        Random seed.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [0.1], [5.0], [5.1]])
+    >>> sorted(round_by_kmeans(rows, 2).tolist())
+    [0, 0, 1, 1]
+    """
+    means = KMeans(k, init="random", n_init=n_init, max_iter=max_iter, random_state=random_state)
+    with warnings.catch_warnings():
+        # Rows that coincide make fewer clusters, which `fit` reports in its own words.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(means.fit_predict(np.ascontiguousarray(rows)), np.int32)
