@@ -31,7 +31,7 @@ from jule.runs.manifest import (
     read_manifest,
 )
 from jule.runs.names import CONFIG, LABELS_AUTO, MANIFEST, NEXT, RESULT, UPDATE
-from jule.runs.trust import sign
+from jule.runs.trust import sign, warn_of_no_signature
 from jule.runs.update import is_empty, recover, remove_leftovers, update_files
 
 FORMAT = "jule-run-3"
@@ -265,6 +265,8 @@ def create_run(
                 "signature": sign(source, data),
             }
             write_atomic(run.path(CONFIG), checked_json(about))
+            if not about["signature"]:
+                warn_of_no_signature()  # after the last step that can fail: an error says enough
             return run
     except BaseException:
         if not was_there:

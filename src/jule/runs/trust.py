@@ -13,6 +13,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,16 +39,18 @@ def sign(source: str, data: Mapping[str, Any]) -> str:
     >>> is_signed({"source": "photos", "data": {}, "signature": sign("photos", {})})
     True
     """
-    try:
+    with suppress(OSError):
         return _signature(_lasting_key(), source, data)
-    except OSError as error:
-        reason = error.strerror or error
-        warnings.warn(
-            f"{_path()} cannot be written ({reason}), so you will be asked before the images of "
-            "this run are read again",
-            stacklevel=2,
-        )
-        return ""
+    return ""
+
+
+def warn_of_no_signature() -> None:
+    """Warn that a run has no signature because no key can be kept."""
+    warnings.warn(
+        f"{_path()} cannot be written, so you will be asked before the images of this run are read "
+        "again",
+        stacklevel=2,
+    )
 
 
 def is_signed(about: Mapping[str, Any]) -> bool:
