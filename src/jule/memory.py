@@ -11,6 +11,10 @@ UNKNOWN = 4 * 2**30  # bytes assumed where the system does not say
 UNLIMITED = 2**60  # limits of this size and above are no limits
 
 
+class NotEnoughMemoryError(ValueError):
+    """Something needs more memory than is available."""
+
+
 def available_memory() -> int:
     """Return how many bytes of memory this process may still use.
 
@@ -38,7 +42,7 @@ def check_memory(n_bytes: int, what: str) -> None:
 
     Raises
     ------
-    ValueError
+    NotEnoughMemoryError
         If more is needed than `available_memory()`.
 
     Examples
@@ -47,7 +51,7 @@ def check_memory(n_bytes: int, what: str) -> None:
     """
     available = available_memory()
     if n_bytes > available:
-        raise ValueError(
+        raise NotEnoughMemoryError(
             f"{what} needs {format_bytes(n_bytes)} of memory, but only {format_bytes(available)} "
             "are available: use less data, or a machine with more memory"
         )

@@ -1,10 +1,13 @@
-"""Show untrusted text safely: in a terminal, and in tables that a spreadsheet may open."""
+"""Show untrusted text safely, in terminals and spreadsheets, and match names that a user typed."""
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
+from collections.abc import Mapping
 
+LONGEST = 1000  # characters of a message: what it quotes may be of any length
 RUN_BY_SPREADSHEETS = "=+-@\t\r"
 _RUNS = re.compile(rf"'*[{re.escape(RUN_BY_SPREADSHEETS)}]")
 
@@ -59,3 +62,53 @@ def undefuse(cell: str) -> str:
     ('=1+2', "'tis")
     """
     return cell[1:] if cell.startswith("'") and _RUNS.match(cell) else cell
+
+
+def one_line(message: str) -> str:
+    r"""Return a message on one line, and cut off one that is very long.
+
+    Examples
+    --------
+    >>> one_line("two\n  lines"), len(one_line("a" * 5000))
+    ('two lines', 1003)
+    """
+    joined = re.sub(r"\s*[\r\n]+\s*", " ", message.strip())
+    return joined if len(joined) <= LONGEST else joined[:LONGEST] + "..."
+
+
+def match_name(given: str, known: Mapping[str, str], kind: str) -> str:
+    """Return the known name that matches a given name or its other spelling.
+
+    Case, hyphens and underscores do not matter.
+
+    Parameters
+    ----------
+    given
+        The name as typed.
+    known
+        Known names, each with an alternative spelling.
+    kind
+        The kind of name, for the error message.
+
+    Examples
+    --------
+    >>> known = {"mnist": "MNIST-full", "usps": "USPS"}
+    >>> match_name("mnist_full", known, "data set")
+    'mnist'
+    >>> match_name("mnits", known, "data set")
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown data set 'mnits'. Did you mean 'mnist'? The known ones are mnist, usps
+    """
+    names = {_plain(name): name for name in known}
+    names |= {_plain(spelling): name for name, spelling in known.items()}
+    plain = _plain(given)
+    if plain in names:
+        return names[plain]
+    close = dict.fromkeys(names[match] for match in difflib.get_close_matches(plain, names))
+    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    raise ValueError(f"unknown {kind} {given!r}.{hint} The known ones are {', '.join(known)}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -13,7 +13,7 @@ from jule.paper.raw_gdl import RawGDL
 def test_the_papers_row_to_the_third_digit(name, tmp_path, data_folder):
     raw_gdl = RawGDL()
     (cell,) = raw_gdl.cells(Request(datasets=(name,)))
-    record = raw_gdl.measure(cell, Context(tmp_path, lambda *_: None))
+    record = raw_gdl.measure(cell, Context(tmp_path, tmp_path, lambda *_: None))
     found, paper = record["rows"]["paper"]["scores"], paper_score("AC-GDL", name)
     assert found["nmi"] == pytest.approx(paper.nmi, abs=0.002)
     assert found["ac"] == pytest.approx(paper.ac, abs=0.002)
@@ -28,7 +28,7 @@ def test_other_settings_are_not_current(tmp_path):
     umist, usps = raw_gdl.cells(Request(datasets=("umist", "usps")))
     record = raw_gdl.measure(
         *raw_gdl.cells(Request(datasets=("digits",))),
-        Context(tmp_path, lambda *_: None),
+        Context(tmp_path, tmp_path, lambda *_: None),
     )
     assert raw_gdl.is_current(usps, record)
     assert not raw_gdl.is_current(umist, record), "the mean image of faces is not subtracted"

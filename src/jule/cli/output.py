@@ -18,9 +18,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from jule.text import printable
+from jule.text import one_line, printable
 
-LONGEST = 1000  # characters of a message: what it quotes may be of any length
 BYTES = ("utf-8", "surrogateescape")  # names that are not UTF-8 keep their bytes
 
 
@@ -60,18 +59,6 @@ def warn(message: str) -> None:
 def fail(message: str) -> None:
     """Print one line to standard error, in red: the command has failed."""
     _line(f"jule: {one_line(message)}", err=True, colour="red")
-
-
-def one_line(message: str) -> str:
-    r"""Return a message on one line, and cut off one that is very long.
-
-    Examples
-    --------
-    >>> one_line("two\n  lines"), len(one_line("a" * 5000))
-    ('two lines', 1003)
-    """
-    joined = re.sub(r"\s*[\r\n]+\s*", " ", message.strip())
-    return joined if len(joined) <= LONGEST else joined[:LONGEST] + "..."
 
 
 def _line(text: str, *, err: bool, colour: str | None = None) -> None:

@@ -43,6 +43,13 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows of a clustering table, separated by commas. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
     results: Annotated[Path, typer.Option(help="Where results are written and read.")] = RESULTS,
     runs: Annotated[Path, typer.Option(help="Where unfinished runs are kept.")] = Path("runs"),
     list_: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
@@ -67,8 +74,7 @@ def reproduce(
     from jule.paper.experiment import Request
     from jule.paper.registry import EXPERIMENTS, find_experiment
 
-    names = None if datasets is None else tuple(filter(None, map(str.strip, datasets.split(","))))
-    request = Request(names or None, seeds, preset)
+    request = Request(_parts(datasets, ","), seeds, preset, _parts(methods, ","))
     if list_ or name is None:
         _list_experiments(results)
         return
@@ -90,6 +96,11 @@ def reproduce(
     _render(experiments, results, into_pages=results == RESULTS)
 
 
+def _parts(text: str | None, separator: str) -> tuple[str, ...] | None:
+    parts = () if text is None else tuple(filter(None, map(str.strip, text.split(separator))))
+    return parts or None
+
+
 def _check_no_options(name: str, request: Request) -> None:
     if request.options():
         raise ValueError(
@@ -98,15 +109,34 @@ def _check_no_options(name: str, request: Request) -> None:
 
 
 def _list_experiments(results: Path) -> None:
+    from jule.images.datasets import has_dataset
     from jule.paper.driver import count_records
     from jule.paper.registry import EXPERIMENTS
 
     rows = []
     for experiment in EXPERIMENTS.values():
         done, published = count_records(experiment, results)
-        sets = ", ".join(experiment.datasets)
-        rows.append((experiment.name, experiment.title, sets, f"{done} of {published}"))
-    say_table(["name", "what it reproduces", "data sets", "measured"], rows)
+        sets = ", ".join(
+            name if has_dataset(name) else f"{name} (missing)" for name in experiment.datasets
+        )
+        measured = f"{done} of {published}"
+        rows.append((experiment.name, experiment.title, sets, measured, experiment.expected))
+    say_table(["name", "what it reproduces", "data sets", "measured", "time for all"], rows)
+
+
+def _write_files(experiments: list[Experiment], results: Path) -> list[Path]:
+    """Write the files that experiments render beside their records; return those that changed."""
+    from jule.files import write_atomic
+
+    changed = []
+    for experiment in experiments:
+        for name, text in experiment.files(results).items():
+            path, content = results / name, f"{text}\n".encode()
+            if not path.exists() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(path, content, private=False)
+                changed.append(path)
+    return changed
 
 
 def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -> None:
@@ -118,6 +148,7 @@ def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -
     here = Path()
     if into_pages and has_tables(here, MARKER):
         changed = fill_pages(here, MARKER, experiment_tables(), results)
+        changed += _write_files(experiments, results)
         for page in changed:
             say(f"wrote {page}")
         if not changed:

@@ -7,11 +7,9 @@ evaluation only.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import io
 import os
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 
 from jule.files import user_cache
 from jule.images.sources.hdf5 import read_authors_hdf5
+from jule.text import match_name
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no single truth value to compare by
@@ -158,21 +157,27 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
     return Dataset(known, images, labels)
 
 
+def has_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> bool:
+    """Return whether the file of a data set is in the data folder.
+
+    Examples
+    --------
+    >>> has_dataset("digits")
+    True
+    """
+    known = _known_name(name)
+    if known == "digits":
+        return True
+    where = _data_folder(folder)
+    if known in _AUTHORS_FILES:
+        return any((where / choice).is_file() for choice in _authors_files(known))
+    return (where / _ARCHIVES[known].file).is_file()
+
+
 def _known_name(name: str) -> str:
-    known = {_plain(each): each for each in dataset_names()}
-    known["mnistfull"] = "mnist"  # the paper's name for all 70,000
-    plain = _plain(name)
-    if plain in known:
-        return known[plain]
-    close = dict.fromkeys(known[match] for match in difflib.get_close_matches(plain, known))
-    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    raise ValueError(
-        f"unknown data set {name!r}.{hint} The known ones are {', '.join(dataset_names())}"
-    )
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    known = {each: each for each in dataset_names()}
+    known["mnist"] = "mnist-full"  # the paper's name for all 70,000
+    return match_name(name, known, "data set")
 
 
 def _data_folder(folder: str | os.PathLike[str] | None) -> Path:
@@ -247,8 +252,12 @@ def _decode(stream: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np
     return images
 
 
+def _authors_files(name: str) -> list[str]:
+    return [f"{name}.h5", f"{name.upper()}/data4torch.h5"]
+
+
 def _find_authors_file(name: str, folder: Path) -> Path:
-    choices = [f"{name}.h5", f"{name.upper()}/data4torch.h5"]
+    choices = _authors_files(name)
     for choice in choices:
         if (folder / choice).is_file():
             return folder / choice

@@ -42,7 +42,7 @@ def run_experiment(
         if record is None:
             folder = runs / cell.path.removesuffix(".json").replace("/", "-")
             with progress_bars(cell.title) as show:
-                measured = experiment.measure(cell, Context(folder, show))
+                measured = experiment.measure(cell, Context(folder, runs, show))
             about = {"experiment": experiment.name, "command": cell.command(experiment.name)}
             record = write_record(results / cell.path, about | measured)
             remove_tree(folder)

@@ -6,8 +6,7 @@ The driver (`jule.paper.driver`) and ``jule reproduce`` need nothing else.
 
 from __future__ import annotations
 
-import difflib
-import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from jule.images.datasets import dataset_names
 from jule.paper.numbers import DISPLAY
 from jule.paper.records import Record
 from jule.progress import Progress
+from jule.text import match_name
 
 Renderer = Callable[[Path], str]  # from the results folder to Markdown
 
@@ -35,6 +35,7 @@ class Request:
     datasets: tuple[str, ...] | None = None
     seeds: int | None = None
     preset: str | None = None
+    methods: tuple[str, ...] | None = None
 
     def options(self) -> list[str]:
         """Return the names of the options that were given."""
@@ -55,6 +56,8 @@ class Cell:
         The settings to start from, if the experiment has several.
     seed
         Random seed; None if nothing is random.
+    method
+        Name of the method, if the experiment compares several.
 
     Examples
     --------
@@ -66,12 +69,14 @@ class Cell:
     dataset: str
     preset: str | None = None
     seed: int | None = None
+    method: str | None = None
 
     @property
     def title(self) -> str:
         """A short description of the cell."""
         seed = None if self.seed is None else f"seed {self.seed}"
-        return ", ".join(part for part in (self.dataset, self.preset, seed) if part is not None)
+        parts = (self.dataset, self.preset, self.method, seed)
+        return ", ".join(part for part in parts if part is not None)
 
     def command(self, experiment: str) -> str:
         """Return a command that measures this cell.
@@ -83,6 +88,7 @@ class Cell:
         """
         command = f"jule reproduce {experiment} --datasets {self.dataset}"
         command += "" if self.preset is None else f" --preset {self.preset}"
+        command += "" if self.method is None else f" --methods {shlex.quote(self.method)}"
         return command + ("" if self.seed is None else f" --seeds {self.seed + 1}")
 
 
@@ -95,11 +101,14 @@ class Context:
     folder
         The cell's folder for unfinished work, so that it can be resumed. It may not exist yet, and
         is removed once the record is written.
+    runs
+        The folder for work that several cells share, and which is kept.
     progress
         Called with the name of a stage and the fraction of it that is done.
     """
 
     folder: Path
+    runs: Path
     progress: Progress
 
 
@@ -118,6 +127,8 @@ class Experiment(ABC):
         The fields of `Request` that it understands.
     published
         The requests whose results are published; ``jule reproduce all`` measures these.
+    expected
+        How long it takes on two cores.
     """
 
     name: ClassVar[str]
@@ -125,6 +136,7 @@ class Experiment(ABC):
     datasets: ClassVar[tuple[str, ...]]
     options: ClassVar[tuple[str, ...]] = ("datasets",)
     published: ClassVar[tuple[Request, ...]] = (Request(),)
+    expected: ClassVar[str]
 
     @abstractmethod
     def cells(self, request: Request) -> list[Cell]:
@@ -146,6 +158,11 @@ class Experiment(ABC):
     def tables(self) -> Mapping[str, Renderer]:
         """Return the renderers of the Markdown tables, by table name."""
 
+    def files(self, results: Path) -> Mapping[str, str]:
+        """Return further files that are rendered from the records, by their path in results."""
+        del results  # most experiments have none
+        return {}
+
     def render(self, results: Path) -> dict[str, str]:
         """Return all tables of the experiment as Markdown."""
         return {name: table(results) for name, table in self.tables().items()}
@@ -161,41 +178,3 @@ class Experiment(ABC):
         sets = {name: DISPLAY.get(name, name) for name in (*self.datasets, *dataset_names())}
         chosen = tuple(match_name(name, sets, "data set") for name in request.datasets)
         return replace(request, datasets=chosen)
-
-
-def match_name(given: str, known: Mapping[str, str], kind: str) -> str:
-    """Return the known name that matches a given name or its other spelling.
-
-    Case, hyphens and underscores do not matter.
-
-    Parameters
-    ----------
-    given
-        The name as typed.
-    known
-        Known names, each with an alternative spelling.
-    kind
-        The kind of name, for the error message.
-
-    Examples
-    --------
-    >>> known = {"mnist": "MNIST-full", "usps": "USPS"}
-    >>> match_name("mnist_full", known, "data set")
-    'mnist'
-    >>> match_name("mnits", known, "data set")
-    Traceback (most recent call last):
-        ...
-    ValueError: unknown data set 'mnits'. Did you mean 'mnist'? The known ones are mnist, usps
-    """
-    names = {_plain(name): name for name in known}
-    names |= {_plain(spelling): name for name, spelling in known.items()}
-    plain = _plain(given)
-    if plain in names:
-        return names[plain]
-    close = dict.fromkeys(names[match] for match in difflib.get_close_matches(plain, names))
-    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    raise ValueError(f"unknown {kind} {given!r}.{hint} The known ones are {', '.join(known)}")
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())

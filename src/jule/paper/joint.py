@@ -14,12 +14,13 @@ import numpy as np
 from jule.evaluation import scores
 from jule.images import Dataset, fingerprint, load_dataset
 from jule.joint.config import Config, Preset, preset
-from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request, match_name
+from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
 from jule.paper.numbers import DISPLAY, paper_score
 from jule.paper.raw_gdl import FACES
 from jule.paper.records import Record, read_record
 from jule.paper.tables import markdown
 from jule.progress import Progress
+from jule.text import match_name
 
 if TYPE_CHECKING:
     from jule.runs.folder import RunFolder
@@ -35,6 +36,7 @@ class Joint(Experiment):
 
     name = "joint"
     title = "OURS-SF and OURS-RC (Tables 3 and 10)"
+    expected = "3 h"
     datasets = ("mnist-test", "usps", "mnist", "umist", "cmu-pie", "coil20", "coil100")
     options = ("datasets", "seeds", "preset")
     published = (Request(), Request(datasets=("mnist-test", "usps"), preset="paper"))

@@ -58,6 +58,7 @@ class RawGDL(Experiment):
 
     name = "raw-gdl"
     title = "AC-GDL on image intensities (Tables 3 and 10)"
+    expected = "5 min"
     datasets = ("coil20", "coil100", "usps", "mnist-test", "mnist", "umist", "cmu-pie")
 
     def cells(self, request: Request) -> list[Cell]:

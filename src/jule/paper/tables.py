@@ -73,6 +73,43 @@ def fill(text: str, word: str, tables: Mapping[str, Callable[[Path], str]], resu
     return re.sub(marked, table, text, flags=re.DOTALL)
 
 
+def latex(header: list[str], rows: list[list[str]], caption: str) -> str:
+    r"""Return a LaTeX table, for the package booktabs, with all columns but the first centred.
+
+    The cells are LaTeX already.
+
+    Examples
+    --------
+    >>> print(latex(["NMI", "USPS"], [["K-means", "0.5"]], "On intensities."))
+    \begin{table}
+    \centering
+    \begin{tabular}{lc}
+    \toprule
+    NMI & USPS \\
+    \midrule
+    K-means & 0.5 \\
+    \bottomrule
+    \end{tabular}
+    \caption{On intensities.}
+    \end{table}
+    """
+    first, *others = [" & ".join(row) + r" \\" for row in [header, *rows]]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{l{'c' * (len(header) - 1)}}}",
+        r"\toprule",
+        first,
+        r"\midrule",
+        *others,
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{caption}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
 def markdown(header: list[str], rows: list[list[str]]) -> str:
     """Return a Markdown table with all columns but the first aligned right.
 

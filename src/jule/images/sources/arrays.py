@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from jule.images.sources.base import (
     LONGEST_NAME,
     ImageSource,
+    error_text,
     escape_name,
-    one_line,
     shorten_name,
 )
 from jule.images.sources.content import is_tensor, to_numpy
@@ -242,7 +242,7 @@ def open_arrays(path: Path) -> ArraySource:
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # numpy, zipfile and tokenize raise anything for damaged bytes
-        raise ValueError(f"{path} cannot be read as arrays: {one_line(error)}") from error
+        raise ValueError(f"{path} cannot be read as arrays: {error_text(error)}") from error
     try:
         return _source_of(arrays, str(path))
     except ValueError as error:

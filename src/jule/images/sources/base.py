@@ -10,7 +10,7 @@ from pathlib import Path
 from numpy.typing import NDArray
 
 from jule.images.sources.content import RawImage, reason_of
-from jule.text import printable
+from jule.text import one_line, printable
 
 SUFFIXES = (
     ".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif",
@@ -151,15 +151,15 @@ def shorten_name(name: str) -> str:
     return shown if len(shown) <= 203 else f"{shown[:100]}...{shown[-100:]}"
 
 
-def one_line(error: BaseException) -> str:
-    """Return the message of an error as one line; the name of its type if it has none.
+def error_text(error: BaseException) -> str:
+    """Return the message of an error on one line; the name of its type if it has none.
 
     Examples
     --------
-    >>> one_line(ValueError("a\\nb")), one_line(EOFError())
+    >>> error_text(ValueError("a\\nb")), error_text(EOFError())
     ('a b', 'EOFError')
     """
-    return " ".join(str(error).split()) or type(error).__name__
+    return one_line(str(error)) or type(error).__name__
 
 
 def is_utf8(name: str) -> bool:

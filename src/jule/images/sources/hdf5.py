@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images.sources.arrays import MENTIONED, ArraySource, is_channels_first
-from jule.images.sources.base import one_line, shorten_name
+from jule.images.sources.base import error_text, shorten_name
 from jule.memory import check_memory
 
 SUFFIXES = (".h5", ".hdf5", ".hdf")
@@ -77,7 +77,7 @@ def _open_file(path: Path) -> Iterator[tuple[Any, Any]]:
         if isinstance(error, ValueError) and str(path) in str(error):
             raise
         raise ValueError(
-            f"{path} cannot be read as HDF5 ({one_line(error)}): it is damaged or not an HDF5 "
+            f"{path} cannot be read as HDF5 ({error_text(error)}): it is damaged or not an HDF5 "
             "file; replace it with a good copy"
         ) from error
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images.sources.arrays import ArraySource
-from jule.images.sources.base import one_line
+from jule.images.sources.base import error_text
 from jule.memory import check_memory
 
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -65,7 +65,7 @@ def read_idx(path: Path) -> NDArray:
     except (FileNotFoundError, PermissionError):
         raise
     except (EOFError, OSError, zlib.error, ValueError) as error:
-        raise ValueError(f"{path} cannot be read as IDX: {one_line(error)}") from error
+        raise ValueError(f"{path} cannot be read as IDX: {error_text(error)}") from error
     if len(content) != size:
         raise ValueError(
             f"{path} cannot be read as IDX: its header announces {size:,} bytes for the shape "

@@ -17,11 +17,11 @@ from jule.images.sources.base import (
     TOO_LONG,
     ImageSource,
     Skipped,
+    error_text,
     escape_name,
     is_hidden,
     is_picture_name,
     is_utf8,
-    one_line,
     shorten_name,
 )
 from jule.images.sources.content import BadPictureError, check_file_size
@@ -82,7 +82,7 @@ class TarSource(ImageSource):
                 if not _is_at_end(file):
                     self.skipped.append(Skipped(escape_name(path.name), BROKEN_OFF))
             except Exception as error:  # what damaged bytes lead to, in tarfile or a decompressor
-                reason = f"the archive is cut off ({one_line(error)})"
+                reason = f"the archive is cut off ({error_text(error)})"
                 self.skipped.append(Skipped(escape_name(path.name), reason))
         self.labels = _labels(self.names, classes)
 
@@ -127,7 +127,7 @@ class TarSource(ImageSource):
             file = self._file(member.shard).extractfile(member.info)
             content = b"" if file is None else file.read()
         except Exception as error:
-            raise BadPictureError(f"it cannot be unpacked ({one_line(error)})") from error
+            raise BadPictureError(f"it cannot be unpacked ({error_text(error)})") from error
         if len(content) < member.info.size:
             raise BadPictureError("it is cut off with its archive")
         return content
@@ -143,7 +143,7 @@ def _open(path: Path) -> tarfile.TarFile:
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # what damaged bytes lead to, in tarfile or a decompressor
-        raise ValueError(f"{path} cannot be read as a tar file: {one_line(error)}") from error
+        raise ValueError(f"{path} cannot be read as a tar file: {error_text(error)}") from error
 
 
 def _is_at_end(file: tarfile.TarFile) -> bool:

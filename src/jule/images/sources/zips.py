@@ -12,10 +12,10 @@ from jule.images.sources.base import (
     TOO_LONG,
     ImageSource,
     Skipped,
+    error_text,
     escape_name,
     is_hidden,
     is_picture_name,
-    one_line,
     shorten_name,
 )
 from jule.images.sources.content import MOST_BYTES, BadPictureError, check_file_size
@@ -31,7 +31,7 @@ class ZipSource(ImageSource):
         except (FileNotFoundError, PermissionError):
             raise
         except Exception as error:  # zipfile passes on what damaged bytes lead to
-            raise ValueError(f"{path} cannot be read as a zip file: {one_line(error)}") from error
+            raise ValueError(f"{path} cannot be read as a zip file: {error_text(error)}") from error
         super().__init__(str(path), [])
         self._path = path
         self._members: list[zipfile.ZipInfo] = []
@@ -57,7 +57,7 @@ class ZipSource(ImageSource):
             with self._file.open(member) as file:
                 return file.read(MOST_BYTES)
         except Exception as error:  # a wrong checksum, a password, an unknown compression, ...
-            raise BadPictureError(f"it cannot be unpacked ({one_line(error)})") from error
+            raise BadPictureError(f"it cannot be unpacked ({error_text(error)})") from error
 
     def identity(self) -> Iterator[str]:
         """Yield the identity of the zip file; see `file_identity`."""
