@@ -13,6 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jule import GraphDegreeLinkage, load_dataset
 from jule.evaluation import ari, nmi
+from jule.forward import merge_clusters, nearest_neighbor_components, nearest_neighbors
+from jule.forward.affinity import local_affinity_graph
+from jule.forward.agglomerate import grow_tree
 
 
 @parametrize_with_checks([GraphDegreeLinkage()])
@@ -103,6 +106,7 @@ def test_groups_of_duplicates():
         (np.arange(30.0)[:, None], {"n_neighbors": 0}, "k must be between 1 and"),
         (np.arange(30.0)[:, None], {"a": 0.0}, "a must be positive"),
         (np.arange(30.0)[:, None], {"preparation": "zca"}, "l2, center-l2, none"),
+        (np.arange(30.0)[:, None], {"kernel": "flat"}, "choose one of global, local"),
         (np.arange(30.0)[:, None], {"init": "random"}, "choose one of nearest, kmeans"),
         (np.arange(30.0)[:, None], {"method": "fast"}, "'exact' or 'approximate'"),
         (np.arange(30.0)[:, None], {"min_cluster_size": 0}, "min_cluster_size must be 1"),
@@ -111,6 +115,39 @@ def test_groups_of_duplicates():
 def test_bad_input(samples, options, message):
     with pytest.raises(ValueError, match=message):
         GraphDegreeLinkage(**{"n_clusters": 2, **options}).fit(samples)
+
+
+# A bandwidth per sample
+
+
+def test_finds_blobs_with_a_bandwidth_per_sample():
+    samples, labels = blobs()
+    assert ari(labels, GraphDegreeLinkage(4, kernel="local").fit_predict(samples)) == 1.0
+
+
+def test_local_kernel_is_used():
+    samples = np.random.default_rng(0).normal(size=(200, 3))
+    local = GraphDegreeLinkage(4, n_neighbors=8, kernel="local", min_cluster_size=1).fit(samples)
+    found = nearest_neighbors(samples, 8)
+    merges, affinities = merge_clusters(
+        local_affinity_graph(found), nearest_neighbor_components(found), n_near=1
+    )
+    tree = grow_tree(
+        samples, found, nearest_neighbor_components(found), merges, affinities, n_joins=0
+    )
+    np.testing.assert_array_equal(local.labels_, tree.cut(4))
+
+
+def test_real_digits_with_a_bandwidth_per_sample():
+    data = load_dataset("digits")
+    model = GraphDegreeLinkage(10, preparation="l2", kernel="local")
+    assert nmi(data.labels, model.fit_predict(data.images.reshape(len(data), -1))) > 0.85
+
+
+def test_groups_of_duplicates_with_a_bandwidth_per_sample():
+    samples = np.repeat([[0.0, 0.0], [5.0, 0.0], [0.0, 7.0]], 15, axis=0)
+    labels = GraphDegreeLinkage(3, kernel="local").fit_predict(samples)
+    np.testing.assert_array_equal(labels, np.repeat([0, 1, 2], 15))
 
 
 # Copies

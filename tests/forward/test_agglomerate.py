@@ -74,6 +74,18 @@ def test_the_tree_is_whole_whatever_the_samples(init, kind, seed, n, n_neighbors
     np.testing.assert_array_equal(tree.cut(n_initial), labels)
 
 
+@pytest.mark.parametrize("linkage", ["degree", "additive"])
+@pytest.mark.parametrize("kernel", ["local", "transition"])
+@given(**samples_of_all_kinds)
+@settings(max_examples=30, deadline=None)
+def test_every_kernel_and_linkage_gives_a_whole_tree(linkage, kernel, kind, seed, n, n_neighbors):
+    samples = make_samples(kind, seed, n)
+    assume(len(np.unique(samples, axis=0)) > 1)
+    tree = agglomerate(samples, n_neighbors=min(n_neighbors, n - 1), kernel=kernel, linkage=linkage)
+    assert_whole(tree, n)
+    assert (tree.affinities[n - tree.n_initial :] >= 0).all()
+
+
 def test_blobs_are_found():
     samples, true = blobs()
     np.testing.assert_array_equal(agglomerate(samples).cut(3), true)
@@ -81,7 +93,15 @@ def test_blobs_are_found():
 
 @pytest.mark.parametrize("init", ["nearest", "kmeans"])
 @pytest.mark.parametrize(
-    "options", [{"n_near": 1}, {"update": "ratio"}, {"update": "alpha"}, {"lam": 0.1, "a": 2.0}]
+    "options",
+    [
+        {"n_near": 1},
+        {"update": "ratio"},
+        {"update": "alpha"},
+        {"lam": 0.1, "a": 2.0},
+        {"kernel": "local"},
+        {"kernel": "transition", "linkage": "additive"},
+    ],
 )
 def test_blobs_are_found_with_every_criterion(init, options):
     samples, true = blobs()
@@ -298,6 +318,8 @@ def test_samples_that_cannot_be_clustered(samples, message):
         ({"init": "random"}, "unknown init 'random': choose one of nearest, kmeans"),
         ({"method": "guess"}, "unknown method 'guess': choose 'exact' or 'approximate'"),
         ({"update": "fast"}, "unknown update 'fast'"),
+        ({"kernel": "flat"}, "unknown kernel 'flat': choose one of global, local, transition"),
+        ({"linkage": "single"}, "unknown linkage 'single': choose one of degree, additive"),
         ({"a": 0.0}, "a must be positive, got 0"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torture.graphs import GraphCampaign
+from torture.graphs import GraphCampaign, random_case
 
 from jule.forward import affinity_graph, nearest_neighbors
 from jule.forward.affinity import Digraph
@@ -111,7 +111,7 @@ def test_stopping_early_makes_the_same_first_merges():
 
 
 def test_the_kernels_also_run_uncompiled():
-    chosen = "three_ends or hub or without_ties and alpha-0.3-5"
+    chosen = "three_ends or hub or without_ties and alpha-0.3-5 or additive_random"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, __file__],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
@@ -119,7 +119,55 @@ def test_the_kernels_also_run_uncompiled():
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
+    assert "4 passed" in done.stdout
+
+
+@pytest.mark.parametrize(("n_near", "lam"), CRITERIA)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(3, 40),
+    k=st.integers(1, 6),
+    share=st.floats(0.1, 1.0),
+    groups=st.integers(1, 5),
+)
+@settings(max_examples=30, deadline=None)
+def test_additive_merges_with_ties(n_near, lam, seed, n, k, share, groups):
+    graph = random_graph(seed, n, min(k, n - 1), dyadic=True, groups=groups)
+    initial = random_initial(seed, n, max(1, int(share * n)))
+    found, affinities, expected, values = both_ways(graph, initial, n_near, lam, linkage="additive")
+    assert found == expected
+    np.testing.assert_array_equal(affinities, values)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(3, 40), k=st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_additive_merges_of_any_weights(seed, n, k):
+    graph = random_graph(seed, n, min(k, n - 1), dyadic=False)
+    initial = random_initial(seed, n, max(2, n // 2))
+    found, affinities, expected, values = both_ways(graph, initial, 1, 0.0, linkage="additive")
+    assert found == expected
+    np.testing.assert_allclose(affinities, values, rtol=1e-9)
+
+
+def test_additive_random_graphs():
+    # Weights of 0, isolated samples, groups apart, weights on either side of the least.
+    for number in range(150):
+        case = random_case([7, number])
+        options = {name: case.settings[name] for name in case.settings if name[:2] in ("n_", "ma")}
+        n_near = options.pop("n_near")
+        found, affinities, expected, values = both_ways(
+            case.graph, case.initial, n_near, case.settings["lam"], linkage="additive", **options
+        )
+        assert found == expected
+        np.testing.assert_allclose(affinities, values, rtol=1e-9)
+
+
+def test_edges_in_one_direction_are_no_additive_affinity():
+    # 0 and 1 point to each other; 2 points to 0, which has no edge back.
+    graph = Digraph(np.array([[1], [0], [0]], np.int32), np.full((3, 1), 0.5), 1.0)
+    nodes, affinities = merge_clusters(graph, np.arange(3), n_near=1, linkage="additive")
+    assert nodes.tolist() == [[0, 2], [1, 3]]  # 2 is isolated: it goes where it points to
+    assert affinities.tolist() == [0.0, 0.25 / 2 + 0.25]
 
 
 def test_offsets_do_not_overflow_where_edges_outnumber_int32():
@@ -239,6 +287,8 @@ def test_one_initial_cluster_needs_no_merge():
         ({"lam": float("nan")}, "lambda"),
         ({"update": "fast"}, "choose one of exact, ratio, alpha"),
         ({"update": "alpha", "alpha": -1.0}, "alpha must be above -1"),
+        ({"linkage": "average"}, "unknown linkage 'average': choose one of degree, additive"),
+        ({"linkage": "additive", "update": "ratio"}, "additive linkage needs update='exact'"),
     ],
 )
 def test_bad_options(options, message):

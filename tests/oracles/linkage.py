@@ -1,4 +1,4 @@
-"""Graph degree linkage straight from the equations: dense matrices and plain loops."""
+"""Linkage on a digraph straight from the equations: dense matrices and plain loops."""
 
 from __future__ import annotations
 
@@ -63,6 +63,21 @@ class Affinities:
         del self.members[m], self.members[n]
 
 
+class AdditiveAffinities:
+    """A(a, b) of additive linkage: a sum over all pairs of samples, anew for every pair."""
+
+    def __init__(self, w, members):
+        self.w, self.members = w, members
+
+    def __call__(self, a, b):
+        pairs = [(x, y) for x in self.members[a] for y in self.members[b]]
+        mutual = sum(float(self.w[x, y] * self.w[y, x]) for x, y in pairs)
+        return mutual / len(self.members[a]) + mutual / len(self.members[b])
+
+    def merge(self, m, n, new):
+        self.members[new] = self.members.pop(m) + self.members.pop(n)
+
+
 def criterion(affinity, i, n_near, lam):
     """The negative loss of Eq. 7 for cluster i, and its nearest neighbour cluster."""
     near = sorted((-affinity(i, j), j) for j in affinity.members if j != i)
@@ -87,13 +102,25 @@ def points_to_most(w, members, i):
 
 
 def merge_clusters(
-    indices, weights, initial, n_near, lam, update="exact", alpha=0.0, n_clusters=1, max_merges=None
+    indices,
+    weights,
+    initial,
+    n_near,
+    lam,
+    update="exact",
+    alpha=0.0,
+    n_clusters=1,
+    max_merges=None,
+    linkage="degree",
 ):
     """All merges, as pairs of cluster numbers with their affinity."""
     w = dense_graph(indices, weights)
     n_initial = max(initial) + 1
     members = {c: [x for x in range(len(initial)) if initial[x] == c] for c in range(n_initial)}
-    affinity = Affinities(w, members, update, alpha)
+    if linkage == "additive":
+        affinity = AdditiveAffinities(w, members)
+    else:
+        affinity = Affinities(w, members, update, alpha)
     merges = []
 
     def enough():

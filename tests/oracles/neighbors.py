@@ -23,6 +23,27 @@ def weights(distances, a):
     return [[math.exp(-d / sigma2) for d in row] for row in distances], sigma2
 
 
+def local_weights(distances, a):
+    """The weights with a bandwidth per sample, but for a factor that all of them share."""
+    found = []
+    for row in distances:
+        s = math.sqrt(row[max(len(row) // 2, 1) - 1])
+        found.append([math.exp(-d / (2 * a * s * s)) / s for d in row])
+    return found
+
+
+def transitions(distances, a):
+    """The probabilities of the steps of a random walk to the neighbours, and sigma^2."""
+    _, sigma2 = weights(distances, a)
+    while any(math.exp(-row[0] / sigma2) < 1e-5 for row in distances):
+        sigma2 = 2 * sigma2
+    found = []
+    for row in distances:
+        edges = [math.exp(-d / sigma2) for d in row]
+        found.append([w / (1.0 + sum(edges)) for w in edges])  # 1: to stay where it is
+    return found, sigma2
+
+
 def components(nearest):
     """Connected components of the pairs (i, nearest[i]), numbered by their first member."""
     groups = [{i} for i in range(len(nearest))]

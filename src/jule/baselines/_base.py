@@ -88,6 +88,10 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Return whether `_cluster` is needed for 1 cluster and for as many as samples, too."""
         return False
 
+    def _is_random(self) -> bool:
+        """Return whether the result depends on `random_state`."""
+        return hasattr(self, "random_state")
+
     def _settings(self) -> dict[str, Any]:
         """Return the parameters, those that are None replaced by the values of the preset."""
         given: dict[str, Any] = self.get_params(deep=False)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.baselines._base import BaseClusterer
-from jule.forward import MergeTree, agglomerate, default_min_cluster_size, prepare
+from jule.baselines._linkage import BaseLinkage
+from jule.forward import MergeTree, agglomerate, prepare
+from jule.forward.affinity import Kernel
 from jule.forward.agglomerate import Init
 from jule.forward.linkage import Update
 from jule.forward.neighbors import Method
 from jule.forward.prepare import Preparation
-from jule.forward.restrict import join_copies_first
-from jule.images.copies import find_copies
 
 
-class GraphDegreeLinkage(BaseClusterer):
+class GraphDegreeLinkage(BaseLinkage):
     """Agglomerative clustering on a directed graph of nearest neighbours.
 
     Parameters
@@ -26,6 +25,9 @@ class GraphDegreeLinkage(BaseClusterer):
         Number of neighbours of each sample in the graph, K_s.
     a
         Factor of sigma^2 in Eq. 4.
+    kernel
+        Weights of the graph: ``"global"`` has one bandwidth for all samples (Eq. 4); ``"local"``
+        has one per sample (see `jule.forward.affinity.local_affinity_graph`).
     preparation
         Scaling of the samples: ``"none"``, ``"l2"`` (recommended for images) or ``"center-l2"``.
     init
@@ -67,14 +69,13 @@ class GraphDegreeLinkage(BaseClusterer):
     (2, 2)
     """
 
-    tree_: MergeTree
-
     def __init__(
         self,
         n_clusters: int = 8,
         *,
         n_neighbors: int = 20,
         a: float = 1.0,
+        kernel: Kernel = "global",
         preparation: Preparation = "none",
         init: Init = "nearest",
         n_near: int = 1,
@@ -88,6 +89,7 @@ class GraphDegreeLinkage(BaseClusterer):
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
         self.a = a
+        self.kernel = kernel
         self.preparation = preparation
         self.init = init
         self.n_near = n_near
@@ -98,14 +100,15 @@ class GraphDegreeLinkage(BaseClusterer):
         self.method = method
         self.random_state = random_state
 
-    def _is_always_needed(self) -> bool:
-        return True  # for the tree
+    def _is_random(self) -> bool:
+        return super()._is_random() or self.init == "kmeans"
 
-    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
-        self.tree_ = agglomerate(
+    def _merge(self, samples: NDArray[np.floating]) -> MergeTree:
+        return agglomerate(
             prepare(samples, self.preparation),
             n_neighbors=self.n_neighbors,
             a=self.a,
+            kernel=self.kernel,
             init=self.init,
             n_near=self.n_near,
             lam=self.lam,
@@ -114,11 +117,3 @@ class GraphDegreeLinkage(BaseClusterer):
             method=self.method,
             seed=self.random_state,
         )
-        first_copies = find_copies(samples)
-        if (first_copies != np.arange(len(samples))).any():
-            self.tree_ = join_copies_first(self.tree_, first_copies)
-        k = min(k, self.tree_.n_different)
-        size = self.min_cluster_size
-        if size is None:
-            size = default_min_cluster_size(len(samples), k)
-        return self.tree_.cut(k, size)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jule.forward.affinity import affinity_graph
+from jule.forward.affinity import KERNELS, Kernel
 from jule.forward.init import (
     cluster_means,
     find_root,
@@ -18,7 +18,7 @@ from jule.forward.init import (
     nearest_neighbor_components,
 )
 from jule.forward.jit import njit
-from jule.forward.linkage import Update, merge_clusters
+from jule.forward.linkage import Linkage, Update, merge_clusters
 from jule.forward.neighbors import Method, Neighbors, nearest_neighbors
 from jule.forward.prepare import as_vectors, check_not_identical, fit_range
 from jule.forward.tree import MergeTree
@@ -35,18 +35,20 @@ def agglomerate(
     *,
     n_neighbors: int = 20,
     a: float = 1.0,
+    kernel: Kernel = "global",
     init: Init = "nearest",
     n_near: int = 5,
     lam: float = 1.0,
     update: Update = "exact",
     alpha: float = 0.0,
+    linkage: Linkage = "degree",
     n_clusters: int = 1,
     max_merges: int | None = None,
     method: Method = "exact",
     seed: int = 0,
     progress: Progress | None = None,
 ) -> MergeTree:
-    """Cluster samples by graph degree linkage and return the tree of all merges.
+    """Cluster samples by linkage on their neighbour graph and return the tree of all merges.
 
     Parameters
     ----------
@@ -57,11 +59,15 @@ def agglomerate(
         samples.
     a
         Factor of sigma^2 in Eq. 4.
+    kernel
+        Weights of the graph: ``"global"`` (one sigma^2, Eq. 4: see `affinity_graph`), ``"local"``
+        (a bandwidth per sample: see `local_affinity_graph`) or ``"transition"`` (probabilities of
+        a random walk: see `transition_graph`).
     init
         Initial clusters. ``"nearest"``: connected components of the nearest-neighbour graph.
         ``"kmeans"``: K-means with n / 4 clusters.
-    n_near, lam, update, alpha
-        Merging criterion (Eq. 7) and update of affinities: see `merge_clusters`.
+    n_near, lam, update, alpha, linkage
+        Merging criterion (Eq. 7), affinities of clusters and their update: see `merge_clusters`.
     n_clusters, max_merges
         Merging stops at this number of clusters, or after this number of merges of initial
         clusters. By default it continues to one cluster. If no two clusters have affinity, those
@@ -80,6 +86,8 @@ def agglomerate(
     >>> agglomerate(samples).cut(2).tolist() == [0] * 30 + [1] * 30
     True
     """
+    if kernel not in KERNELS:
+        raise ValueError(f"unknown kernel {kernel!r}: choose one of {', '.join(KERNELS)}")
     vectors = as_vectors(samples)
     check_not_identical(vectors)
     vectors, _ = fit_range(vectors)  # the tree does not depend on it
@@ -102,7 +110,7 @@ def agglomerate(
     else:
         raise ValueError(f"unknown init {init!r}: choose one of {', '.join(INITS)}")
     merges, affinities = merge_clusters(
-        affinity_graph(neighbors, a),
+        KERNELS[kernel](neighbors, a),
         labels,
         n_clusters=n_clusters,
         max_merges=max_merges,
@@ -110,6 +118,7 @@ def agglomerate(
         lam=lam,
         update=update,
         alpha=alpha,
+        linkage=linkage,
         progress=progress and partial(progress, "merging"),
     )
     if progress is not None:

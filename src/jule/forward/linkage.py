@@ -17,6 +17,14 @@ a neighbouring cluster j to (S(i -> j), S(j -> i)). A merge visits the samples o
 cluster, so each sample is visited at most log2(n) times. Apart from rounding, the affinities are
 those of the dense equations.
 
+Additive linkage has the affinity
+
+    A(C_i, C_j) = M(i, j) / |C_i| + M(i, j) / |C_j|,    M(i, j) = sum of W(x, y) W(y, x)
+
+over the pairs of x in C_i and y in C_j; only mutual edges count. M is additive,
+M((m + n), i) = M(m, i) + M(n, i), so it takes the place of both S in `links`, divided by the size
+of a cluster instead of its square, and the weights are not needed.
+
 An edge of weight 0 is no edge: clusters connected by nothing else have no affinity and are not
 merged. This includes weights below 2^-500, whose products would round to 0.
 
@@ -66,6 +74,10 @@ from jule.forward.tables import (
 Update = Literal["exact", "ratio", "alpha"]
 UPDATES: tuple[Update, ...] = ("exact", "ratio", "alpha")
 EXACT, RATIO = 0, 1  # as numbers, for the kernels
+ADDITIVE = len(UPDATES)  # an update that only additive linkage has
+
+Linkage = Literal["degree", "additive"]
+LINKAGES: tuple[Linkage, ...] = ("degree", "additive")
 
 MERGES_AT_ONCE = 20_000  # between progress reports, when Ctrl-C is noticed as well
 
@@ -80,9 +92,10 @@ def merge_clusters(
     lam: float = 1.0,
     update: Update = "exact",
     alpha: float = 0.0,
+    linkage: Linkage = "degree",
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Merge clusters by graph degree linkage.
+    """Merge clusters by graph degree linkage, or by additive linkage.
 
     At every step the cluster i with the largest
 
@@ -115,6 +128,9 @@ def merge_clusters(
         ``"alpha"`` (Eq. 21).
     alpha
         Constant of ``"alpha"``.
+    linkage
+        The affinity A: ``"degree"`` (graph degree linkage, Eq. 12) or ``"additive"`` (mutual edges
+        alone), which is always exact and takes no other `update`.
     progress
         Called from time to time with the fraction of merges done.
 
@@ -132,15 +148,17 @@ def merge_clusters(
     >>> merge_clusters(graph, np.arange(4))[0].tolist()
     [[0, 1], [2, 3]]
     """
-    n_initial = _check(graph, initial, n_clusters, max_merges, n_near, lam, update, alpha)
+    n_initial = _check(graph, initial, n_clusters, max_merges, n_near, lam)
+    _check_linkage(linkage, update, alpha)
     budget = n_initial - n_clusters
     if max_merges is not None:
         budget = min(budget, max_merges)
     if budget <= 0:
         return np.empty((0, 2), np.int64), np.empty(0)
-    kind = UPDATES.index(update)
+    additive = linkage == "additive"
+    kind = ADDITIVE if additive else UPDATES.index(update)
     graph, owner, old_number = sort_by_cluster(graph, initial, n_initial)
-    state, links = init_state(graph, owner, old_number, budget, n_near)
+    state, links = init_state(graph, owner, old_number, budget, n_near, additive)
     links = _merge_isolated(state, links, graph.weights, np.argsort(old_number), kind, alpha)
     build_tournament(state, links, n_near, lam)
     while True:
@@ -160,8 +178,6 @@ def _check(
     max_merges: int | None,
     n_near: int,
     lam: float,
-    update: str,
-    alpha: float,
 ) -> int:
     """Check the parameters and return the number of initial clusters."""
     _check_graph(graph)
@@ -181,11 +197,21 @@ def _check(
         raise ValueError(f"n_near (K_c) must be 1 or more, got {n_near}")
     if not lam >= 0:
         raise ValueError(f"lam (lambda) must be 0 or more, got {lam}")
+    return n_initial
+
+
+def _check_linkage(linkage: str, update: str, alpha: float) -> None:
+    if linkage not in LINKAGES:
+        raise ValueError(f"unknown linkage {linkage!r}: choose one of {', '.join(LINKAGES)}")
     if update not in UPDATES:
         raise ValueError(f"unknown update {update!r}: choose one of {', '.join(UPDATES)}")
+    if linkage == "additive" and update != "exact":
+        raise ValueError(
+            f"update={update!r} approximates graph degree linkage: additive linkage needs "
+            "update='exact'"
+        )
     if not alpha > -1:
         raise ValueError(f"alpha must be above -1, got {alpha}: affinities would become negative")
-    return n_initial
 
 
 def _check_graph(graph: Digraph) -> None:
@@ -339,7 +365,8 @@ def _add_cross_terms(clusters, links, counts, touched, count, n):
 def _update_coefficients(m, n, kind, alpha):
     """Return the factor of S(i -> n) when it is added to S(i -> m), and the divisor of the sum.
 
-    The exact sum (with its cross terms) is divided by |m + n|^2. The approximations weight
+    The exact sum (with its cross terms) is divided by |m + n|^2, or by |m + n| if the linkage is
+    additive. The approximations weight
     A(i -> m) and A(i -> n) by |m| / |m + n| and |n| / |m + n| (Eq. 18), or by (1 + alpha) times
     their squares (Eq. 21).
     """
@@ -347,6 +374,8 @@ def _update_coefficients(m, n, kind, alpha):
     both = size_m + size_n
     if kind == EXACT:
         return 1.0, both * both
+    if kind == ADDITIVE:
+        return 1.0, both
     if kind == RATIO:
         return size_n / size_m * (m.divisor / n.divisor), m.divisor * both / size_m
     return (

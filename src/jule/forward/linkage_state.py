@@ -42,7 +42,7 @@ CLUSTER = record(
     ("capacity", "i4"),
     ("used", "i4"),
     ("members", "i8"),  # number of samples; 0 after it was merged into another
-    ("divisor", "f8"),  # of S(j -> i) in A(j -> i): |C_i|^2 unless approximated
+    ("divisor", "f8"),  # of S(j -> i) in A(j -> i): |C_i|^2 unless approximated or additive
     ("node", "i8"),  # number in the order of creation; a smaller one is older
     ("head", "i4"),  # first and last sample
     ("last", "i4"),
@@ -135,6 +135,7 @@ def init_state(
     old_number: NDArray[np.int64],
     budget: int,
     n_near: int,
+    additive: bool = False,
 ) -> tuple[LinkageState, NDArray[np.void]]:
     """Build the tables for the initial clusters; returns the state and the links."""
     n_initial = len(old_number)
@@ -142,14 +143,24 @@ def init_state(
     clusters = np.zeros(n_initial, CLUSTER)
     clusters["node"] = old_number
     _fill_clusters(samples, owner, clusters)
-    in_from, in_weight = np.empty(graph.indices.size, np.int32), np.empty(graph.indices.size)
-    _group_by_target(samples, graph.indices, graph.weights, in_from, in_weight)
-    weights = np.empty(_allocate_weights(samples, owner, graph.indices, in_from, n_initial), ENTRY)
-    _fill_weights(samples, owner, weights, graph.indices, graph.weights, in_from, in_weight)
     touched = np.empty(n_initial, np.int32)
-    end = _allocate_links(samples, clusters, weights, touched)
-    links = np.empty(3 * end, ENTRY)  # spare memory for growing rows costs nothing until used
-    _fill_links(samples, clusters, weights, links, touched)
+    if additive:  # no merge needs the weights or the incoming edges
+        clusters["divisor"] = clusters["members"]
+        in_from, weights = np.empty(0, np.int32), np.empty(0, ENTRY)
+        products = np.empty_like(graph.weights)
+        _multiply_mutual(graph.indices, graph.weights, products)
+        end = _allocate_mutual_links(clusters, owner, graph.indices, products)
+        links = _spare_links(end)
+        _fill_mutual_links(clusters, owner, graph.indices, products, links)
+    else:
+        in_from, in_weight = np.empty(graph.indices.size, np.int32), np.empty(graph.indices.size)
+        _group_by_target(samples, graph.indices, graph.weights, in_from, in_weight)
+        n_slots = _allocate_weights(samples, owner, graph.indices, in_from, n_initial)
+        weights = np.empty(n_slots, ENTRY)
+        _fill_weights(samples, owner, weights, graph.indices, graph.weights, in_from, in_weight)
+        end = _allocate_links(samples, clusters, weights, touched)
+        links = _spare_links(end)
+        _fill_links(samples, clusters, weights, links, touched)
     state = LinkageState(
         samples,
         owner,
@@ -167,6 +178,11 @@ def init_state(
         np.empty(budget),
     )
     return state, links
+
+
+def _spare_links(end: int) -> NDArray[np.void]:
+    """Allocate the links, with spare memory for growing rows, which costs nothing until used."""
+    return np.empty(3 * end, ENTRY)
 
 
 @kernel
@@ -291,6 +307,46 @@ def _sum_products(samples, clusters, weights, touched, c):
                 count = add_to_sum(clusters, touched, count, entry.key, entry.first * entry.second)
         x = sample.next
     return count
+
+
+@parallel_kernel
+def _multiply_mutual(to, weight, products):
+    """Compute W(x, y) W(y, x) for every edge x -> y with x < y; the others get 0."""
+    n, k = to.shape
+    for x in prange(n):
+        for edge in range(k):
+            y = to[x, edge]
+            back_weight = 0.0
+            if y > x:
+                for back in range(k):
+                    if to[y, back] == x:
+                        back_weight += weight[y, back]
+            products[x, edge] = weight[x, edge] * back_weight
+
+
+@kernel
+def _allocate_mutual_links(clusters, owner, to, products):
+    """Assign a row to every cluster, with a slot for each mutual edge to another cluster."""
+    n_keys = np.zeros(clusters.shape[0], np.int64)
+    for x in range(to.shape[0]):
+        for edge in range(to.shape[1]):
+            other = owner[to[x, edge]]
+            if products[x, edge] > 0 and other != owner[x]:
+                n_keys[owner[x]] += 1
+                n_keys[other] += 1
+    return _allocate_rows(clusters, n_keys)
+
+
+@kernel
+def _fill_mutual_links(clusters, owner, to, products, links):
+    """Sum the products of mutual edges by pair of clusters: M(i, j), in both directions."""
+    clear(links, 0, links.shape[0])
+    for x in range(to.shape[0]):
+        for edge in range(to.shape[1]):
+            c, other, product = owner[x], owner[to[x, edge]], products[x, edge]
+            if product > 0 and other != c:
+                add(links, clusters[c], other, product, product)
+                add(links, clusters[other], c, product, product)
 
 
 @inner_kernel

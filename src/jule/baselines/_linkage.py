@@ -1,0 +1,48 @@
+"""Base class of the agglomerative baselines: the merge tree, exact copies and tiny clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.baselines._base import BaseClusterer
+from jule.forward import MergeTree, default_min_cluster_size
+from jule.forward.neighbors import Method
+from jule.forward.restrict import join_copies_first
+from jule.images.copies import find_copies
+
+
+class BaseLinkage(BaseClusterer):
+    """Base class of the agglomerative baselines: a subclass implements `_merge` and `__init__`.
+
+    Attributes
+    ----------
+    tree_
+        The `MergeTree` of all merges, which can be cut at any number of clusters. Exact copies are
+        joined first.
+    """
+
+    min_cluster_size: int | None
+    method: Method
+    tree_: MergeTree
+
+    def _merge(self, samples: NDArray[np.floating]) -> MergeTree:
+        """Return the tree of all merges."""
+        raise NotImplementedError
+
+    def _is_always_needed(self) -> bool:
+        return True  # for the tree
+
+    def _is_random(self) -> bool:
+        return self.method == "approximate"
+
+    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
+        self.tree_ = self._merge(samples)
+        first_copies = find_copies(samples)
+        if (first_copies != np.arange(len(samples))).any():
+            self.tree_ = join_copies_first(self.tree_, first_copies)
+        k = min(k, self.tree_.n_different)
+        size = self.min_cluster_size
+        if size is None:
+            size = default_min_cluster_size(len(samples), k)
+        return self.tree_.cut(k, size)
