@@ -38,6 +38,8 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     # The values of parameters that are None, by preset.
     _presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"original": {}}
+    # Whether the method finds the number of clusters, and -1 means noise.
+    _has_noise: ClassVar[bool] = False
     # Whether negative values are refused.
     _non_negative: ClassVar[bool] = False
 
@@ -69,8 +71,13 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             labels = self._cluster(samples, min(k, n_different))
         else:
             labels = np.zeros(len(samples), np.int32) if k == 1 else first_copies
-        self.labels_ = number_by_first(labels[first_copies])
+        labels = labels[first_copies]
+        is_noise = labels < 0
+        self.labels_ = np.where(is_noise, labels, -1).astype(np.int32)
+        self.labels_[~is_noise] = number_by_first(labels[~is_noise])
         self.n_clusters_ = int(self.labels_.max()) + 1
+        if self._has_noise:
+            return self
         warn_of_fewer_clusters(min(n_different, k), k)
         if self.n_clusters_ < min(n_different, k):
             warnings.warn(
@@ -81,7 +88,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.integer]:
-        """Return the cluster of every sample as any k numbers, fewer where the method must."""
+        """Return the cluster of every sample as any k numbers of 0 or more, fewer if it must."""
         raise NotImplementedError
 
     def _is_always_needed(self) -> bool:

@@ -1,0 +1,212 @@
+"""DEC, IDEC and DCN of ClustPy, with the interface of the baselines."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import random
+from collections.abc import Iterator
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.baselines._base import BaseClusterer
+from jule.baselines._spectral import check_count
+from jule.forward.prepare import fit_range
+
+
+class _FromClustPy(BaseClusterer):
+    """Base class of ClustPy's deep methods; `_name` is the name of the class in ClustPy."""
+
+    _name: ClassVar[str]
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        pretrain_epochs: int = 100,
+        clustering_epochs: int = 150,
+        random_state: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.pretrain_epochs = pretrain_epochs
+        self.clustering_epochs = clustering_epochs
+        self.random_state = random_state
+
+    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
+        check_count(self.pretrain_epochs, "pretrain_epochs")
+        check_count(self.clustering_epochs, "clustering_epochs")
+        method = getattr(_import_clustpy(), self._name)
+        vectors = fit_range(samples)[0].astype(np.float32)
+        vectors /= np.sqrt(np.mean(vectors**2, dtype=np.float64))
+        with _global_seeds_kept(), _silenced():
+            model = method(
+                k,
+                pretrain_epochs=self.pretrain_epochs,
+                clustering_epochs=self.clustering_epochs,
+                random_state=self.random_state,
+            )
+            return np.asarray(model.fit(vectors).labels_, np.int32)
+
+
+class DEC(_FromClustPy):
+    """Deep embedded clustering: an autoencoder, then self-training of its codes' clusters.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters, K.
+    pretrain_epochs
+        Number of epochs of the autoencoder alone.
+    clustering_epochs
+        Number of epochs of clustering.
+    random_state
+        Random seed.
+
+    Attributes
+    ----------
+    labels_
+        (n,) cluster of every sample, 0 .. n_clusters_ - 1.
+    n_clusters_
+        Number of clusters. Exact copies share a cluster, so it is at most the number of different
+        samples.
+
+    Notes
+    -----
+    This is the `DEC` of ClustPy, with its settings: ``pip install "jule[rivals]"``. Samples are
+    scaled to a mean square of 1.
+
+    References
+    ----------
+    J. Xie, R. Girshick, A. Farhadi, "Unsupervised deep embedding for clustering analysis", ICML,
+    2016.
+
+    Examples
+    --------
+    >>> model = DEC(n_clusters=10)
+    >>> model.pretrain_epochs, model.clustering_epochs
+    (100, 150)
+    """
+
+    _name = "DEC"
+
+
+class IDEC(_FromClustPy):
+    """Improved deep embedded clustering: DEC that goes on reconstructing the samples.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters, K.
+    pretrain_epochs
+        Number of epochs of the autoencoder alone.
+    clustering_epochs
+        Number of epochs of clustering.
+    random_state
+        Random seed.
+
+    Attributes
+    ----------
+    labels_
+        (n,) cluster of every sample, 0 .. n_clusters_ - 1.
+    n_clusters_
+        Number of clusters. Exact copies share a cluster, so it is at most the number of different
+        samples.
+
+    Notes
+    -----
+    This is the `IDEC` of ClustPy, with its settings: ``pip install "jule[rivals]"``. Samples are
+    scaled to a mean square of 1.
+
+    References
+    ----------
+    X. Guo, L. Gao, X. Liu, J. Yin, "Improved deep embedded clustering with local structure
+    preservation", IJCAI, 2017.
+
+    Examples
+    --------
+    >>> model = IDEC(n_clusters=10)
+    >>> model.pretrain_epochs, model.clustering_epochs
+    (100, 150)
+    """
+
+    _name = "IDEC"
+
+
+class DCN(_FromClustPy):
+    """Deep clustering network: an autoencoder whose codes are drawn to the means of K-means.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters, K.
+    pretrain_epochs
+        Number of epochs of the autoencoder alone.
+    clustering_epochs
+        Number of epochs of clustering.
+    random_state
+        Random seed.
+
+    Attributes
+    ----------
+    labels_
+        (n,) cluster of every sample, 0 .. n_clusters_ - 1.
+    n_clusters_
+        Number of clusters. Exact copies share a cluster, so it is at most the number of different
+        samples.
+
+    Notes
+    -----
+    This is the `DCN` of ClustPy, with its settings: ``pip install "jule[rivals]"``. Samples are
+    scaled to a mean square of 1.
+
+    References
+    ----------
+    B. Yang, X. Fu, N. D. Sidiropoulos, M. Hong, "Towards K-means-friendly spaces: simultaneous
+    deep learning and clustering", ICML, 2017.
+
+    Examples
+    --------
+    >>> model = DCN(n_clusters=10)
+    >>> model.pretrain_epochs, model.clustering_epochs
+    (100, 150)
+    """
+
+    _name = "DCN"
+
+
+def _import_clustpy() -> ModuleType:
+    try:
+        return importlib.import_module("clustpy.deep")
+    except ImportError as error:
+        raise ImportError('DEC, IDEC and DCN need ClustPy: pip install "jule[rivals]"') from error
+    except RuntimeError as error:
+        # ClustPy imports torchvision, which fails so if it was built for another torch.
+        raise ImportError(
+            f"ClustPy cannot be imported ({error}): install the torchvision that belongs to the "
+            "installed torch, from the same package index"
+        ) from error
+
+
+@contextlib.contextmanager
+def _global_seeds_kept() -> Iterator[None]:
+    """Restore the states of the global random generators, all of which ClustPy seeds."""
+    import torch
+
+    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Discard what ClustPy prints: messages and progress bars."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield

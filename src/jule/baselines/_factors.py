@@ -1,0 +1,146 @@
+"""Parts that the matrix factorisations share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_array
+
+BLOCK_BYTES = 2**20  # one block of rows and its approximation fit in the cache of a core
+MIN_ROWS = 32  # fewer rows make matrix products slow
+RIDGE = 1e-9  # of a Gram matrix, times its trace
+TOLERANCE = 1e-5  # of the residual of a linear system, relative to its right-hand side
+MIN_RESIDUAL = 1e-10  # smaller residuals count as 0
+MAX_ITER = 1000  # of conjugate gradients
+
+Array = NDArray[np.floating]
+
+
+def row_blocks(samples: Array) -> Iterator[slice]:
+    """Yield slices of rows, in order, that are small enough for the cache.
+
+    Examples
+    --------
+    >>> [block.stop for block in row_blocks(np.zeros((70, 10_000)))]
+    [32, 64, 96]
+    """
+    rows = max(MIN_ROWS, BLOCK_BYTES // samples[:1].nbytes)
+    for start in range(0, len(samples), rows):
+        yield slice(start, start + rows)
+
+
+def solve_gram(factor: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``pinv(factor) @ y`` where ``right = factor.T @ y``, for a tall factor.
+
+    The normal equations are solved by a Cholesky factorisation. Dependent columns share their
+    coefficients, because a small ridge is added to the Gram matrix. It is far above the rounding
+    errors, so that the null space gets almost nothing.
+
+    Parameters
+    ----------
+    factor
+        (n, p) matrix.
+    right
+        (p, m) product of the transposed factor and the matrix to be approximated.
+
+    Examples
+    --------
+    >>> factor = np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> solve_gram(factor, factor.T @ np.array([[3.0], [2.0], [7.0]])).round(6).tolist()
+    [[1.0], [2.0]]
+    """
+    gram = factor.T @ factor
+    ridge = max(RIDGE * float(np.trace(gram)), float(np.finfo(np.float64).tiny))
+    gram.flat[:: len(gram) + 1] += ridge
+    solution: NDArray[np.float64] = cho_solve(cho_factor(gram, overwrite_a=True), right)
+    return solution
+
+
+def divide_by_mean_length(samples: Array) -> Array:
+    """Return a copy of the samples whose mean Euclidean length is 1.
+
+    Examples
+    --------
+    >>> divide_by_mean_length(np.array([[3e200, 4e200], [0.0, 5e200]])).round(3).tolist()
+    [[0.6, 0.8], [0.0, 1.0]]
+    """
+    scaled: Array = samples / np.abs(samples).max()  # so that no square overflows
+    squares = np.einsum("ij,ij->i", scaled, scaled, dtype=np.float64)
+    scaled /= samples.dtype.type(np.sqrt(squares).mean())
+    return scaled
+
+
+def solve_shifted(matrix: csr_array, shifts: Array, right: Array, start: Array) -> Array:
+    """Solve ``(matrix + diag(shifts[:, f])) x = right[:, f]`` for every column f.
+
+    Conjugate gradients with a diagonal preconditioner run on all columns together, so that every
+    product with the matrix serves all of them.
+
+    Parameters
+    ----------
+    matrix
+        (n, n) symmetric, positive semidefinite matrix.
+    shifts
+        (n, p) positive numbers.
+    right
+        (n, p) right-hand sides.
+    start
+        (n, p) guesses of the solutions.
+
+    Examples
+    --------
+    >>> matrix = csr_array(np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    >>> shifts, right = np.ones((2, 1)), np.array([[3.0], [0.0]])
+    >>> solve_shifted(matrix, shifts, right, np.zeros((2, 1))).round(3).tolist()
+    [[2.0], [1.0]]
+    """
+    tiny = np.finfo(right.dtype).tiny
+    diagonal = shifts + matrix.diagonal()[:, None]
+    solution = np.where(right.any(axis=0), start, 0)  # exact where the right-hand side is 0
+    residual = right - matrix @ solution - shifts * solution
+    direction = residual / diagonal
+    product = _dots(residual, direction)
+    goals = np.maximum(TOLERANCE**2 * _dots(right, right), MIN_RESIDUAL**2)
+    for _ in range(MAX_ITER):
+        if (_dots(residual, residual) <= goals).all():
+            break
+        image = matrix @ direction + shifts * direction
+        step = product / np.maximum(_dots(direction, image), tiny)
+        solution += step * direction
+        residual -= step * image
+        improved = residual / diagonal
+        previous, product = product, _dots(residual, improved)
+        direction *= product / np.maximum(previous, tiny)
+        direction += improved
+    return solution
+
+
+def _dots(a: Array, b: Array) -> Array:
+    dots: Array = np.einsum("ij,ij->j", a, b)
+    return dots
+
+
+def check_count(value: int, name: str, least: int = 1) -> None:
+    """Raise an error unless a parameter is an integer that is large enough.
+
+    Examples
+    --------
+    >>> check_count(3, "n_init")
+    """
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of {least} or more, got {value!r}")
+
+
+def check_not_negative(value: float, name: str) -> None:
+    """Raise an error unless a parameter is a finite number of 0 or more.
+
+    Examples
+    --------
+    >>> check_not_negative(0.5, "lam")
+    """
+    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name} must be a number of 0 or more, got {value!r}")
