@@ -25,7 +25,7 @@ LAYERS = (
     {"joint"},
     {"runs"},
     {"baselines", "export", "report"},
-    {"run", "estimator"},
+    {"run", "estimator", "comparison"},
     {"paper"},
     {"cli"},
 )

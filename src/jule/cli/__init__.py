@@ -11,6 +11,7 @@ import typer
 from jule.cli.apply import apply
 from jule.cli.cache import cache
 from jule.cli.cluster import cluster, resume
+from jule.cli.compare import compare
 from jule.cli.cut import cut
 from jule.cli.demo import demo
 from jule.cli.errors import Commands, is_plain_file, is_run_folder
@@ -31,8 +32,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, cache,
-    reproduce,
+    demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, compare,
+    cache, reproduce,
 )  # fmt: skip
 READING = ("report", "apply", "cut", "export", "plot")  # commands on the results of a run
 FEW_SAMPLES = 2000  # with more, compiled kernels are faster although they take a second to load

@@ -1,0 +1,1 @@
+"""Compare clustering methods on the same samples: run them, score them, and see which agree."""

@@ -1,0 +1,178 @@
+"""Run a method in a process of its own.
+
+A method that crashes or runs out of memory then costs one row of the table, and its peak memory is
+its own.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.comparison.methods import is_random
+
+# The process uses this process's module path, which may have been changed at run time.
+START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from jule.comparison.child import serve; serve()"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The clusters that a method found, and what it took.
+
+    Attributes
+    ----------
+    method
+        Name of the method.
+    labels
+        One array (n,) per seed that was finished; -1 marks samples in no cluster.
+    seconds
+        Wall time of each fit.
+    memory
+        Peak memory in bytes, samples included and libraries not; None if it is not known.
+    reason
+        Why the method failed; empty if it did not.
+    warnings
+        What the method warned of.
+    """
+
+    method: str
+    labels: tuple[NDArray[np.int32], ...] = field(default=(), repr=False)
+    seconds: tuple[float, ...] = ()
+    memory: int | None = None
+    reason: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def stored_vectors(vectors: NDArray[np.floating]) -> Iterator[Path]:
+    """Store vectors in a temporary file during the block, for `run_method` to map.
+
+    Examples
+    --------
+    >>> with stored_vectors(np.eye(3)) as path:
+    ...     np.load(path).shape
+    (3, 3)
+    """
+    with TemporaryDirectory(prefix="jule-compare-") as folder:
+        path = Path(folder, "samples.npy")
+        np.save(path, vectors, allow_pickle=False)
+        yield path
+
+
+def run_method(
+    name: str,
+    method: type[Any],
+    samples: Path,
+    n_clusters: int,
+    *,
+    seeds: Sequence[int] = (0,),
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Fit a method in a process of its own, once per seed if it is random.
+
+    Parameters
+    ----------
+    name
+        Name of the method.
+    method
+        An estimator class that can be imported; it has `n_clusters` and `random_state` as far as it
+        needs them, and `labels_` after `fit`.
+    samples
+        A .npy file of vectors (n, d).
+    n_clusters
+        Number of clusters.
+    seeds
+        Random seeds. A method that is not random is run once.
+    progress
+        Called with the fraction of the seeds that are done.
+
+    Examples
+    --------
+    >>> from jule.comparison.methods import known_methods
+    >>> points = np.random.default_rng(0).normal(size=(20, 2)) + np.repeat([[0], [9]], 10, axis=0)
+    >>> with stored_vectors(points) as path:
+    ...     outcome = run_method("AC-GDL", known_methods()["AC-GDL"], path, 2)
+    >>> outcome.labels[0].tolist() == [0] * 10 + [1] * 10, outcome.reason
+    (True, '')
+    """
+    with TemporaryDirectory(prefix="labels-", dir=samples.parent) as folder:
+        used = list(seeds) if is_random(method) else list(seeds[:1])
+        request = {
+            "module": method.__module__,
+            "class": method.__qualname__,
+            "samples": str(samples),
+            "folder": folder,
+            "n_clusters": n_clusters,
+            "seeds": used,
+        }
+        fits: list[dict[str, Any]] = []
+        end: dict[str, Any] = {}
+        with open(Path(folder, "messages"), "wb") as messages, _started(request, messages) as child:
+            assert child.stdout is not None
+            for line in child.stdout:
+                reply = json.loads(line)
+                if "reason" in reply:
+                    end = reply
+                    continue
+                fits.append(reply)
+                if progress is not None:
+                    progress(len(fits) / len(used))
+            code = child.wait()
+        labels = [np.load(Path(folder, f"{fit['seed']}.npy"), allow_pickle=False) for fit in fits]
+    known = [fit["memory"] for fit in fits if fit["memory"] is not None]
+    return Outcome(
+        name,
+        tuple(labels),
+        tuple(fit["seconds"] for fit in fits),
+        max(known, default=None),
+        end.get("reason", describe_exit(code)),
+        tuple(end.get("warnings", ())),
+    )
+
+
+@contextmanager
+def _started(request: dict[str, Any], messages: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the process, and end it at the end of the block however that is left."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", START, json.dumps(sys.path), json.dumps(request)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=messages,
+    )
+    with child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def describe_exit(code: int) -> str:
+    """Return why a process ended before it had said so itself.
+
+    Examples
+    --------
+    >>> describe_exit(-9), describe_exit(3)
+    ('it was killed: probably there is not enough memory', 'it ended with exit code 3')
+    """
+    if code >= 0:
+        return f"it ended with exit code {code}"
+    if code == -9:
+        return "it was killed: probably there is not enough memory"
+    try:
+        return f"it crashed ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"it crashed (signal {-code})"

@@ -1,0 +1,263 @@
+"""Tables 3, 4, 10 and 11: every method on image intensities and on the learned representation."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.evaluation import scores
+from jule.images import Dataset, load_dataset
+from jule.images.datasets import has_dataset
+from jule.memory import NotEnoughMemoryError
+from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.joint import SEEDS, Joint, config_for, learn
+from jule.paper.numbers import DISPLAY, paper_methods, paper_score
+from jule.paper.records import Record, read_record
+from jule.paper.rows import Features, Row
+from jule.paper.tables import latex, markdown
+from jule.text import match_name
+
+FOLDER = "clustering"
+SUPPLIED = ("frgc", "ytf")  # measured where the user has the files
+PAPER = {"preset": "jule-paper"}
+ONLY_PAPER = {"min_cluster_size": 1}
+
+ROWS = (
+    Row("K-means", "K-means"),
+    Row("SC-NJW", "SC-NJW", PAPER),
+    Row("SC-NJW (own settings)", "SC-NJW", is_paper=False),
+    Row("SC-ST", "SC-ST"),
+    Row("SC-LS", "SC-LS"),
+    Row("N-Cuts", "N-Cuts"),
+    Row("AC-Link", "AC-Link"),
+    Row("AC-Zell", "AC-Zell", ONLY_PAPER),
+    Row("AC-Zell (absorbing)", "AC-Zell", is_paper=False),
+    Row("AC-GDL", "AC-GDL", ONLY_PAPER),
+    Row("AC-GDL (absorbing)", "AC-GDL", is_paper=False),
+    Row("AC-PIC", "AC-PIC", ONLY_PAPER),
+    Row("AC-PIC (absorbing)", "AC-PIC", is_paper=False),
+    Row("NMF-LP", "NMF-LP", PAPER),
+    Row("NMF-LP (own settings)", "NMF-LP", is_paper=False),
+    Row("NMF-D", "NMF-D", PAPER),
+    Row("NMF-D (own settings)", "NMF-D", is_paper=False),
+    Row("TSC-D", "TSC-D"),
+    Row("Ward", "Ward", is_paper=False),
+    Row("HDBSCAN", "HDBSCAN", is_paper=False),
+    Row("UMAP + K-means", "UMAP + K-means", is_paper=False),
+    Row("UMAP + HDBSCAN", "UMAP + HDBSCAN", is_paper=False),
+)
+
+
+class ClusteringTable(Experiment):
+    """One of the four tables; tables on the same features share their records.
+
+    Attributes
+    ----------
+    features
+        ``"raw"``: image intensities. ``"learned"``: the representation of joint learning.
+    score
+        The score that the table shows.
+    """
+
+    datasets = ("umist", "coil20", "cmu-pie", "usps", "mnist-test", "coil100", "mnist")
+    options = ("datasets", "seeds", "methods")
+    features: ClassVar[Features]
+    score: ClassVar[Literal["nmi", "ac"]]
+
+    def rows(self) -> list[Row]:
+        """Return the rows that are measured."""
+        known = paper_methods(self.features)
+        return [row for row in ROWS if not row.is_paper or row.method in known]
+
+    def cells(self, request: Request) -> list[Cell]:
+        names = {row.name: row.name for row in self.rows()}
+        chosen = [match_name(one, names, "method") for one in request.methods or names]
+        supplied = [name for name in SUPPLIED if has_dataset(name)]
+        seeds = SEEDS if request.seeds is None else request.seeds
+        return [
+            Cell(self._path(row, dataset, seed), dataset, seed=seed, method=row.name)
+            for dataset in request.datasets or (*self.datasets, *supplied)
+            for row in self.rows()
+            if row.name in chosen
+            for seed in range(seeds if self._varies(row) else 1)
+        ]
+
+    def _varies(self, row: Row) -> bool:
+        return self.features == "learned" or row.is_random
+
+    def _path(self, row: Row, dataset: str, seed: int | str) -> str:
+        return f"{FOLDER}/{self.features}/{row.slug}/{dataset}-{seed}.json"
+
+    def is_current(self, cell: Cell, record: Record) -> bool:
+        settings: dict[str, Any] = record["settings"]
+        return settings == _row(cell).settings(self.features, cell.dataset)
+
+    def measure(self, cell: Cell, context: Context) -> Record:
+        row, seed = _row(cell), cell.seed or 0
+        data = _load(cell.dataset)
+        about: dict[str, Any] = {}
+        samples: NDArray = data.images
+        if self.features == "learned":
+            samples, about["joint"] = _learned(cell.dataset, seed, context)
+        vectors = row.prepare(samples, self.features, cell.dataset)
+        context.progress(row.name, 0.0)
+        start = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # fewer clusters are in the record
+                labels = row.make(data.n_clusters, seed).fit_predict(vectors)
+            about["found"] = len(np.unique(labels[labels >= 0]))
+            about["noise"] = float((labels < 0).mean())
+            about["scores"] = scores(data.labels, labels)
+        except NotEnoughMemoryError as error:
+            about["refused"] = str(error)
+        return {
+            "row": row.name,
+            "features": self.features,
+            "dataset": cell.dataset,
+            "samples": len(data),
+            "clusters": data.n_clusters,
+            "seed": seed if row.is_random else None,
+            "settings": row.settings(self.features, cell.dataset),
+            "nmi": "geometric",
+            "seconds": time.perf_counter() - start,
+            **about,
+        }
+
+    def summary(self, record: Record) -> str:
+        start = f"{record['dataset']:11s} {record['row']:32s}"
+        if "refused" in record:
+            return f"{start} {record['refused']}"
+        found = record["scores"]
+        row = next(row for row in ROWS if row.name == record["row"])
+        paper = paper_score(row.method, record["dataset"], self.features) if row.is_paper else "-"
+        seed = "-" if record["seed"] is None else record["seed"]
+        return (
+            f"{start} seed {seed}  NMI {found['nmi']:.3f}  AC {found['ac']:.3f}  (paper {paper})  "
+            f"{record['seconds']:.1f} s"
+        )
+
+    def tables(self) -> Mapping[str, Renderer]:
+        return {self.name: lambda results: markdown(*self._grid(results, "**{}**"))}
+
+    def files(self, results: Path) -> Mapping[str, str]:
+        header, rows = self._grid(results, r"\textbf{{{}}}")
+        if len(header) == 1:  # nothing has been measured
+            return {}
+        return {f"{FOLDER}/{self.name}.tex": latex(header, rows, f"{self.title}.")}
+
+    def _grid(self, results: Path, bold: str) -> tuple[list[str], list[list[str]]]:
+        """Return the header and the cells: ours, and in brackets the paper's."""
+        sets = [name for name in DISPLAY if self._has_records(results, name)]
+        found = {row.name: [self._ours(results, row, name) for name in sets] for row in self.rows()}
+        if self.features == "raw":
+            for which in ("sf", "rc"):
+                found[f"OURS-{which.upper()}"] = [self._joint(results, which, n) for n in sets]
+        columns = list(zip(*found.values(), strict=True))
+        best = [max((one for one in column if one is not None), default=None) for column in columns]
+        rows = []
+        for name, values in found.items():
+            shown = [
+                self._cell(value, value is not None and value == best[at], bold)
+                + self._papers(name, sets[at])
+                for at, value in enumerate(values)
+            ]
+            rows.append([name, *shown])
+        return [self.score.upper(), *(DISPLAY[name] for name in sets)], rows
+
+    @staticmethod
+    def _cell(value: float | None, is_best: bool, bold: str) -> str:
+        text = "-" if value is None else f"{value:.3f}"
+        return bold.format(text) if is_best else text
+
+    def _papers(self, name: str, dataset: str) -> str:
+        if name not in paper_methods(self.features):
+            return ""
+        paper = paper_score(name, dataset, self.features)
+        value = getattr(paper, self.score)
+        if value is None and self.score == "nmi":
+            value = paper.reported_nmi  # of a method that the authors could not run
+        return "" if value is None else f" ({value:.3f})"
+
+    def _has_records(self, results: Path, dataset: str) -> bool:
+        return any((results / FOLDER / self.features).glob(f"*/{dataset}-[0-9]*.json"))
+
+    def _ours(self, results: Path, row: Row, dataset: str) -> float | None:
+        paths = sorted(results.glob(self._path(row, dataset, "[0-9]*")))
+        found = [record["scores"] for record in map(read_record, paths) if "scores" in record]
+        return float(np.mean([one[self.score] for one in found])) if found else None
+
+    def _joint(self, results: Path, which: str, dataset: str) -> float | None:
+        paths = sorted((results / Joint.name / "default").glob(f"{dataset}-[0-9]*.json"))
+        found = [read_record(path)["scores"][which][self.score] for path in paths]
+        return float(np.mean(found)) if found else None
+
+
+class Table3(ClusteringTable):
+    """NMI on image intensities."""
+
+    name = "table3"
+    title = "NMI on image intensities (Table 3)"
+    expected = "2 h"
+    features, score = "raw", "nmi"
+
+
+class Table10(ClusteringTable):
+    """Accuracy on image intensities."""
+
+    name = "table10"
+    title = "Accuracy on image intensities (Table 10)"
+    expected = "as Table 3"
+    features, score = "raw", "ac"
+
+
+class Table4(ClusteringTable):
+    """NMI on the learned representation."""
+
+    name = "table4"
+    title = "NMI on the learned representation (Table 4)"
+    expected = "2 h"
+    features, score = "learned", "nmi"
+
+
+class Table11(ClusteringTable):
+    """Accuracy on the learned representation."""
+
+    name = "table11"
+    title = "Accuracy on the learned representation (Table 11)"
+    expected = "as Table 4"
+    features, score = "learned", "ac"
+
+
+def _row(cell: Cell) -> Row:
+    return next(row for row in ROWS if row.name == cell.method)
+
+
+@lru_cache(maxsize=1)
+def _load(dataset: str) -> Dataset:
+    """Read a data set; the cells of one set follow each other."""
+    return load_dataset(dataset)
+
+
+def _learned(dataset: str, seed: int, context: Context) -> tuple[NDArray[np.floating], Record]:
+    """Return the representation of joint learning, and the scores of its run.
+
+    The run is kept, because all methods need it.
+    """
+    data = _load(dataset)
+    cell = Cell("", dataset, "default", seed)
+    config = config_for(cell, data.n_clusters)
+    learned = learn(data, config, context.runs / f"learned-{dataset}-{seed}", context.progress)
+    result = learned.result
+    found = {"sf": result.labels_sf, "rc": result.labels_rc}
+    return result.embedding, {
+        "settings": config.to_json(),
+        "scores": {name: scores(data.labels, labels) for name, labels in found.items()},
+    }

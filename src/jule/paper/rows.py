@@ -1,0 +1,95 @@
+"""The rows of the clustering tables: which method runs with which settings and preparation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.baselines import METHODS
+from jule.baselines._base import BaseClusterer
+from jule.baselines.modern import MODERN
+from jule.forward.prepare import Preparation, prepare
+from jule.paper.raw_gdl import FACES
+
+Features = Literal["raw", "learned"]
+
+CENTRED = ("K-means", "SC-NJW", "SC-ST", "SC-LS", "AC-Link", "AC-Zell", "AC-GDL", "AC-PIC")
+# Cells of the paper that only samples without centring give, besides those of faces.
+NOT_CENTRED = {("AC-Link", "coil20")}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table.
+
+    Attributes
+    ----------
+    name
+        Its name in the table.
+    method
+        Name of the method in `METHODS` or `MODERN`.
+    parameters
+        Parameters of the estimator, besides the number of clusters and the seed.
+    is_paper
+        Whether the row has the settings of the paper, with whose numbers it is compared.
+    """
+
+    name: str
+    method: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    is_paper: bool = True
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a path.
+
+        Examples
+        --------
+        >>> Row("UMAP + K-means", "UMAP + K-means").slug
+        'umap-k-means'
+        """
+        words = "".join(one if one.isalnum() else " " for one in self.name.lower()).split()
+        return "-".join(words)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the result depends on the seed."""
+        return self._estimator()(**self.parameters)._is_random()
+
+    def _estimator(self) -> type[BaseClusterer]:
+        return (METHODS | MODERN)[self.method]
+
+    def make(self, n_clusters: int, seed: int) -> BaseClusterer:
+        """Return the estimator."""
+        estimator = self._estimator()(**self.parameters)
+        estimator.set_params(n_clusters=n_clusters)
+        if self.is_random:
+            estimator.set_params(random_state=seed)
+        return estimator
+
+    def prepare(self, samples: NDArray, features: Features, dataset: str) -> NDArray[np.floating]:
+        """Return the samples as the method gets them."""
+        if features == "learned":
+            return samples - samples.min(axis=0) if self._estimator()._non_negative else samples
+        return prepare(samples, self.preparation(dataset))
+
+    def preparation(self, dataset: str) -> Preparation:
+        """Return how intensities are scaled: the way that gives the paper's numbers.
+
+        Examples
+        --------
+        >>> row = Row("AC-PIC", "AC-PIC")
+        >>> row.preparation("usps"), row.preparation("umist")
+        ('center-l2', 'l2')
+        """
+        if not self.is_paper or dataset in FACES or self.method not in CENTRED:
+            return "l2"
+        return "l2" if (self.method, dataset) in NOT_CENTRED else "center-l2"
+
+    def settings(self, features: Features, dataset: str) -> dict[str, Any]:
+        """Return everything that identifies a measurement of the row, besides the seed."""
+        how = self.preparation(dataset) if features == "raw" else "none"
+        return {"method": self.method, "parameters": self.parameters, "preparation": how}
