@@ -50,7 +50,7 @@ def random_layers(seed, n=15, sizes=(6, 4, 3)):
     return rng.normal(size=(n, sizes[0])), weights, rng.uniform(0.1, 1, (n, sizes[-1]))
 
 
-@pytest.mark.parametrize("sizes", [(6, 3), (6, 4, 3), (7, 5, 4, 3), (8, 3, 3), (8, 3, 4, 5)])
+@pytest.mark.parametrize("sizes", [(6, 3), (6, 4, 3), (8, 3, 3), (8, 3, 4, 5)])
 def test_weights_are_the_pseudo_inverse_solutions_in_turn(sizes):
     samples, weights, factors = random_layers(0, sizes=sizes)
     expected = list(weights)
@@ -206,7 +206,7 @@ def test_training_follows_adam_on_the_squared_error():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_finds_blobs(nonlinearity, dtype):
     samples, labels = blobs()
-    model = DeepSemiNMF(4, nonlinearity=nonlinearity, layers=(8, 5), max_iter=500)
+    model = DeepSemiNMF(4, nonlinearity=nonlinearity, layers=(8, 5), max_iter=200)
     assert nmi(labels, model.fit_predict(samples.astype(dtype))) > 0.9
 
 

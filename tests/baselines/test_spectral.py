@@ -175,6 +175,7 @@ def test_filtered_subspace(order, form):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n", [30, 400])
+@pytest.mark.filterwarnings("ignore:the leading eigenvectors are inaccurate")  # not those of 1
 def test_components_have_their_own_eigenvectors(form, n, monkeypatch):
     monkeypatch.setattr(_eigenvectors, "SMALL", 50)
     monkeypatch.setattr(_eigenvectors, "MAX_COMPLETE", 50)

@@ -20,7 +20,7 @@ N_SPARE = 10  # vectors of a block beyond those asked for
 MAX_DEGREE = 40  # of a filter
 LEAST_BOUND = 1e-3  # of the eigenvalues that a filter keeps
 GROWTH = 1e4  # largest growth by a filter; beyond, the vectors of a block become parallel
-MAX_PRODUCTS = 1000
+MAX_PRODUCTS = 300  # of the matrix and a block: minutes for 10,000 samples in a dense graph
 NO_EDGE = 1e-12  # smaller entries change no eigenvalue of the matrices here by more than rounding
 TOLERANCE = 1e-10  # of a residual
 TIE = 1e-12  # eigenvalues this close count as equal
@@ -81,9 +81,9 @@ def _eigenpairs(
             return values, vectors
         if n > MAX_COMPLETE:
             warnings.warn(
-                "the leading eigenvectors are inaccurate, because too many eigenvalues are nearly "
-                "equal: the graph almost falls apart into more parts than clusters; a wider kernel "
-                "or more neighbours may help",
+                "the leading eigenvectors are inaccurate, because the next eigenvalues are nearly "
+                "the same; if the graph almost falls apart into more parts than clusters, a wider "
+                "kernel or more neighbours may help",
                 UserWarning,
                 stacklevel=2,
             )

@@ -33,7 +33,7 @@ def row_blocks(samples: Array) -> Iterator[slice]:
         yield slice(start, start + rows)
 
 
-def solve_gram(factor: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def solve_gram(factor: Array, right: Array) -> Array:
     """Return ``pinv(factor) @ y`` where ``right = factor.T @ y``, for a tall factor.
 
     The normal equations are solved by a Cholesky factorisation. Dependent columns share their
@@ -43,7 +43,7 @@ def solve_gram(factor: NDArray[np.float64], right: NDArray[np.float64]) -> NDArr
     Parameters
     ----------
     factor
-        (n, p) matrix.
+        (n, p) matrix of float64; with float32, rounding would fill the null space.
     right
         (p, m) product of the transposed factor and the matrix to be approximated.
 
@@ -56,7 +56,7 @@ def solve_gram(factor: NDArray[np.float64], right: NDArray[np.float64]) -> NDArr
     gram = factor.T @ factor
     ridge = max(RIDGE * float(np.trace(gram)), float(np.finfo(np.float64).tiny))
     gram.flat[:: len(gram) + 1] += ridge
-    solution: NDArray[np.float64] = cho_solve(cho_factor(gram, overwrite_a=True), right)
+    solution: Array = cho_solve(cho_factor(gram, overwrite_a=True), right)
     return solution
 
 

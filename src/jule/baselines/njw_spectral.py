@@ -66,7 +66,8 @@ class NJWSpectralClustering(BaseClusterer):
     n_clusters_
         Number of clusters.
     scale_
-        The value of `scale` that was kept.
+        The value of `scale` that was kept; not set if there is nothing to compute, as for 1
+        cluster.
 
     Notes
     -----
