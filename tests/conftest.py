@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 
 # Started in the background of a plain shell, a process ignores Ctrl-C, as would all its children.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -17,6 +18,12 @@ from types import SimpleNamespace
 import pytest
 
 STEPS = 12  # training batches per period of `jule` in tests
+
+
+def pytest_runtest_setup():
+    """Give torch its number of threads again, which parallel kernels of numba change."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 @pytest.fixture(scope="session")
