@@ -200,7 +200,7 @@ def test_weights_are_inverse_inner_products():
 def test_solve_gram_is_least_squares(seed, n, p):
     rng = np.random.default_rng(seed)
     factor, target = rng.normal(size=(n, p)), rng.normal(size=(n, 3))
-    found = factor @ solve_gram(factor, factor.T @ target)
+    found = factor @ solve_gram(factor.T @ factor, factor.T @ target)
     expected = factor @ np.linalg.pinv(factor) @ target
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
@@ -209,7 +209,8 @@ def test_solve_gram_is_least_squares(seed, n, p):
 def test_solve_gram_of_dependent_columns_is_the_pseudo_inverse(factor):
     target = np.ones((4, 2))
     expected = np.linalg.pinv(factor) @ target
-    np.testing.assert_allclose(solve_gram(factor, factor.T @ target), expected, rtol=1e-6)
+    found = solve_gram(factor.T @ factor, factor.T @ target)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 30), lam=st.floats(0, 1e4))

@@ -33,29 +33,29 @@ def row_blocks(samples: Array) -> Iterator[slice]:
         yield slice(start, start + rows)
 
 
-def solve_gram(factor: Array, right: Array) -> Array:
-    """Return ``pinv(factor) @ y`` where ``right = factor.T @ y``, for a tall factor.
+def solve_gram(gram: Array, right: Array) -> Array:
+    """Solve normal equations: return ``pinv(A) @ Y`` for ``gram = A.T @ A``, ``right = A.T @ Y``.
 
-    The normal equations are solved by a Cholesky factorisation. Dependent columns share their
-    coefficients, because a small ridge is added to the Gram matrix. It is far above the rounding
-    errors, so that the null space gets almost nothing.
+    They are solved by a Cholesky factorisation. Dependent columns of A share their coefficients,
+    because a small ridge is added to the Gram matrix. It is far above the rounding errors of
+    float64, so that the null space gets almost nothing; those of float32 would fill it.
 
     Parameters
     ----------
-    factor
-        (n, p) matrix of float64; with float32, rounding would fill the null space.
+    gram
+        (p, p) Gram matrix.
     right
-        (p, m) product of the transposed factor and the matrix to be approximated.
+        (p, m) right-hand sides.
 
     Examples
     --------
-    >>> factor = np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
-    >>> solve_gram(factor, factor.T @ np.array([[3.0], [2.0], [7.0]])).round(6).tolist()
+    >>> matrix = np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> right = matrix.T @ np.array([[3.0], [2.0], [7.0]])
+    >>> solve_gram(matrix.T @ matrix, right).round(6).tolist()
     [[1.0], [2.0]]
     """
-    gram = factor.T @ factor
-    ridge = max(RIDGE * float(np.trace(gram)), float(np.finfo(np.float64).tiny))
-    gram.flat[:: len(gram) + 1] += ridge
+    gram = np.array(gram, np.float64)
+    gram.flat[:: len(gram) + 1] += max(RIDGE * float(np.trace(gram)), np.finfo(np.float64).tiny)
     solution: Array = cho_solve(cho_factor(gram, overwrite_a=True), right)
     return solution
 

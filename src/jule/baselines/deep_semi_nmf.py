@@ -215,8 +215,8 @@ def fine_tune(
     """
     error = np.inf
     for iteration in range(1, max_iter + 1):
-        weights, product, projected = update_weights(samples, weights, factors)
-        update_factors(factors, projected, product.T @ product)
+        weights, product = update_weights(samples.T @ factors, factors.T @ factors, weights)
+        update_factors(factors, samples @ product, product.T @ product)
         if iteration % N_BETWEEN == 0:
             previous, error = error, squared_error(samples, factors, product) ** 0.5
             if previous - error < tol * previous:
@@ -225,11 +225,20 @@ def fine_tune(
 
 
 def update_weights(
-    samples: Array, weights: Sequence[Array], factors: Array
-) -> tuple[list[Array], Array, Array]:
+    cross: Array, gram: Array, weights: Sequence[Array]
+) -> tuple[list[Array], Array]:
     """Replace Z_1, ..., Z_m in turn by the least squares solution for fixed others.
 
-    Z_1 is not needed, so that no weights stand for a single layer.
+    The solutions depend on the n samples and factors only by two small matrices.
+
+    Parameters
+    ----------
+    cross
+        (d, p) transposed samples times factors, X' H.
+    gram
+        (p, p) H' H.
+    weights
+        Z_1, ..., Z_m. Z_1 is not used, so that no weights stand for a single layer.
 
     Returns
     -------
@@ -237,24 +246,19 @@ def update_weights(
         Z_1, ..., Z_m.
     product
         (d, p) ``Z_1 ... Z_m``.
-    projected
-        (n, p) the samples times the product.
     """
-    inner = [factors]  # H Z_m' ... Z_{i+1}', which Z_i' is multiplied by
+    after = [np.eye(len(gram))]  # Z_{i+1} ... Z_m, from the last layer to the first
     for weight in weights[:0:-1]:
-        inner.append(inner[-1] @ weight.T)
-    first = _least_squares(inner.pop(), samples)
-    updated, product, projected = [first], first, samples @ first
-    while inner:
-        weight = solve_gram(product, _least_squares(inner.pop(), projected))
-        updated.append(weight)
-        product, projected = product @ weight, projected @ weight
-    return updated, product, projected
-
-
-def _least_squares(factors: Array, samples: Array) -> Array:
-    """Return the weights (d, p) for which ``factors @ weights.T`` is nearest to the samples."""
-    return np.ascontiguousarray(solve_gram(factors, factors.T @ samples).T)
+        after.append(weight @ after[-1])
+    outer = after.pop()
+    product = solve_gram(outer @ gram @ outer.T, outer @ cross.T).T
+    updated = [product]
+    while after:
+        outer = after.pop()
+        right = solve_gram(outer @ gram @ outer.T, outer @ cross.T @ product).T
+        updated.append(solve_gram(product.T @ product, right))
+        product = product @ updated[-1]
+    return updated, product
 
 
 def update_factors(factors: Array, projected: Array, gram: Array) -> None:

@@ -278,7 +278,8 @@ def start(samples: Array, n_factors: int, rng: RandomState) -> tuple[Array, Arra
     n = len(samples)
     members = csr_array((np.ones(n, samples.dtype), columns, np.arange(n + 1)))
     parts = np.ascontiguousarray((members.T @ samples / sizes[:, None]).T, samples.dtype)
-    inverse = solve_gram(parts.astype(np.float64), parts.T.astype(np.float64))
+    exact = parts.astype(np.float64)
+    inverse = solve_gram(exact.T @ exact, exact.T)
     return np.maximum(samples @ inverse.T.astype(samples.dtype), 0), parts
 
 
