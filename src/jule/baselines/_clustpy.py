@@ -180,6 +180,7 @@ class DCN(_FromClustPy):
 
 def _import_clustpy() -> ModuleType:
     try:
+        _make_torchvision_importable()
         return importlib.import_module("clustpy.deep")
     except ImportError as error:
         raise ImportError('DEC, IDEC and DCN need ClustPy: pip install "jule[rivals]"') from error
@@ -189,6 +190,21 @@ def _import_clustpy() -> ModuleType:
             f"ClustPy cannot be imported ({error}): install the torchvision that belongs to the "
             "installed torch, from the same package index"
         ) from error
+
+
+def _make_torchvision_importable() -> None:
+    """Declare two operators that torchvision asks for when it is imported.
+
+    A torchvision that was built for GPUs cannot load its operators beside a torch without them, and
+    its import fails. ClustPy does not use the operators.
+    """
+    import torch
+
+    for name in ("nms", "qnms"):
+        if not hasattr(torch.ops.torchvision, name):
+            torch.library.define(
+                f"torchvision::{name}", "(Tensor dets, Tensor scores, float threshold) -> Tensor"
+            )
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ class HDBSCAN(NoisyClusterer):
     Notes
     -----
     This is scikit-learn's `HDBSCAN`. It compares all pairs of samples; their distances are stored
-    (24 n^2 bytes) for samples of more than 60 features, up to 10,000 of them. Beyond, it uses
+    (24 n^2 bytes) for samples of more than 60 features, up to 12,000 of them. Beyond, it uses
     little memory but is slow.
 
     References

@@ -19,7 +19,7 @@ def round_by_kmeans(
     max_iter: int = 100,
     random_state: int | RandomState | None = 0,
 ) -> NDArray[np.int32]:
-    """Return the clusters of the best of several runs of K-means from random samples.
+    """Return the clusters of the best of several runs of K-means, started by k-means++.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def round_by_kmeans(
     >>> sorted(round_by_kmeans(rows, 2).tolist())
     [0, 0, 1, 1]
     """
-    means = KMeans(k, init="random", n_init=n_init, max_iter=max_iter, random_state=random_state)
+    means = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state)
     with warnings.catch_warnings():
         # Rows that coincide make fewer clusters, which `fit` reports in its own words.
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -15,7 +15,7 @@ from jule.memory import check_memory
 Graph = Literal["auto", "dense", "neighbors"]
 Matrix: TypeAlias = NDArray[np.float64] | sparse.csr_array
 
-MAX_DENSE = 10_000  # samples up to which "auto" compares all pairs
+MAX_DENSE = 12_000  # samples up to which "auto" compares all pairs: a table of 1.2 GB
 BLOCK = 512  # rows of a block of distances
 
 
@@ -25,13 +25,13 @@ def is_dense(graph: Graph, n: int) -> bool:
     Parameters
     ----------
     graph
-        ``"dense"``, ``"neighbors"``, or ``"auto"``: dense up to 10,000 samples.
+        ``"dense"``, ``"neighbors"``, or ``"auto"``: dense up to 12,000 samples.
     n
         Number of samples.
 
     Examples
     --------
-    >>> is_dense("auto", 10_000), is_dense("auto", 10_001)
+    >>> is_dense("auto", 12_000), is_dense("auto", 12_001)
     (True, False)
     """
     if graph not in ("auto", "dense", "neighbors"):

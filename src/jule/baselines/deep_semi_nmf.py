@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,8 +9,6 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 from scipy.linalg import qr
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
@@ -23,6 +20,7 @@ from jule.baselines._factors import (
     row_blocks,
     solve_gram,
 )
+from jule.baselines._rounding import round_by_kmeans
 from jule.memory import check_memory
 
 Nonlinearity = Literal["linear", "relu"]
@@ -139,12 +137,7 @@ class DeepSemiNMF(BaseClusterer):
             factors, self.n_iter_ = train_relu(samples, layers, max_iter, rng), max_iter
         else:
             factors, self.n_iter_ = factorise(samples, layers, max_iter, self.tol, rng)
-        # Random starts, as `round_by_kmeans` has them, miss many of the 68 clusters of CMU-PIE.
-        means = KMeans(k, n_init=10, random_state=rng)
-        with warnings.catch_warnings():
-            # Rows that coincide make fewer clusters, which `fit` reports in its own words.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return np.asarray(means.fit_predict(factors), np.int32)
+        return round_by_kmeans(factors, k, max_iter=300, random_state=rng)
 
     def _check(self) -> tuple[Sequence[int], int]:
         """Return the layers and the number of iterations."""

@@ -1,4 +1,4 @@
-"""K-means from random samples."""
+"""K-means, started by k-means++."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jule.forward.prepare import fit_range
 
 
 class KMeans(BaseClusterer):
-    """K-means: the best of several runs of Lloyd's algorithm from random samples.
+    """K-means: the best of several runs of Lloyd's algorithm, started by k-means++.
 
     Parameters
     ----------
@@ -34,13 +34,15 @@ class KMeans(BaseClusterer):
 
     Notes
     -----
-    This is scikit-learn's `KMeans` with the settings of the paper's comparison: K random samples
-    as first centres, ten runs, and up to n / 100 iterations but at least 100. In addition, samples
-    of any scale are accepted, and exact copies share a cluster.
+    This is scikit-learn's `KMeans` with ten runs and up to n / 100 iterations but at least 100, as
+    in the paper's comparison. There, runs start from K random samples; k-means++ misses fewer
+    clusters. In addition, samples of any scale are accepted, and exact copies share a cluster.
 
     References
     ----------
     S. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory, 1982.
+
+    D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", SODA, 2007.
 
     Examples
     --------

@@ -39,7 +39,7 @@ class NormalizedCuts(BaseClusterer):
         Number of clusters, K.
     graph
         Which pairs of samples are compared: ``"dense"`` for all pairs, ``"neighbors"`` for nearest
-        neighbours, ``"auto"`` for all pairs up to 10,000 samples and neighbours beyond.
+        neighbours, ``"auto"`` for all pairs up to 12,000 samples and neighbours beyond.
     n_neighbors
         Number of neighbours of each sample in the neighbour graph.
     scale

@@ -53,7 +53,8 @@ class TaskSpecificDeepClustering(BaseClusterer):
     lam
         Weight of the codes' sum of magnitudes, for samples of mean norm 1.
     alpha
-        Weight of the graph.
+        Weight of the graph. The 5 of the original goes with a graph of all pairs, in which a
+        sample has the sum of hundreds of weights; here that sum is about 1.
     n_neighbors
         Number of neighbours of each sample in the graph.
     loss
@@ -102,7 +103,8 @@ class TaskSpecificDeepClustering(BaseClusterer):
     the numbers of epochs and of auxiliary clusters; the weight of |omega|^2 in the margin loss; the
     balance term. Losses are means over a batch.
 
-    Training moves few samples to other clusters: the result is mostly that of the first clusters.
+    Training moves few samples to other clusters, and not always to better ones: the result is
+    mostly that of the first clusters (``n_epochs=0``).
 
     References
     ----------
@@ -124,8 +126,8 @@ class TaskSpecificDeepClustering(BaseClusterer):
         *,
         n_atoms: int = 128,
         lam: float = 0.1,
-        alpha: float = 5.0,
-        n_neighbors: int = 10,
+        alpha: float = 1000.0,
+        n_neighbors: int = 3,
         loss: Loss = "entropy",
         balance: float = 1.0,
         auxiliary: float = 1.0,

@@ -27,15 +27,18 @@ from jule.text import match_name
 FOLDER = "clustering"
 SUPPLIED = ("frgc", "ytf")  # measured where the user has the files
 PAPER = {"preset": "jule-paper"}
+NEIGHBORS = {"graph": "neighbors"}
 ONLY_PAPER = {"min_cluster_size": 1}
 
 ROWS = (
     Row("K-means", "K-means"),
     Row("SC-NJW", "SC-NJW", PAPER),
-    Row("SC-NJW (own settings)", "SC-NJW", is_paper=False),
-    Row("SC-ST", "SC-ST"),
+    Row("SC-NJW (neighbours)", "SC-NJW", NEIGHBORS, is_paper=False),
+    Row("SC-ST", "SC-ST", PAPER),
+    Row("SC-ST (neighbours)", "SC-ST", NEIGHBORS, is_paper=False),
     Row("SC-LS", "SC-LS"),
     Row("N-Cuts", "N-Cuts"),
+    Row("N-Cuts (neighbours)", "N-Cuts", NEIGHBORS, is_paper=False),
     Row("AC-Link", "AC-Link"),
     Row("AC-Zell", "AC-Zell", ONLY_PAPER),
     Row("AC-Zell (absorbing)", "AC-Zell", is_paper=False),
