@@ -11,11 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jule import load_dataset
+from jule.baselines._factors import rotate_to_fewer
 from jule.baselines.deep_semi_nmf import (
     DeepSemiNMF,
     fine_tune,
     nndsvd,
-    rotate_to_fewer,
     shifted_svd,
     squared_error,
     train_relu,

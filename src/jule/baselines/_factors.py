@@ -7,7 +7,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.sparse import csr_array
 
 BLOCK_BYTES = 2**20  # one block of rows and its approximation fit in the cache of a core
@@ -31,6 +31,21 @@ def row_blocks(samples: Array) -> Iterator[slice]:
     rows = max(MIN_ROWS, BLOCK_BYTES // samples[:1].nbytes)
     for start in range(0, len(samples), rows):
         yield slice(start, start + rows)
+
+
+def rotate_to_fewer(samples: Array) -> Array:
+    """Return the samples in a basis of at most n features; all inner products are the same.
+
+    Examples
+    --------
+    >>> rotate_to_fewer(np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 3.0, 3.0]])).shape
+    (2, 2)
+    """
+    n, d = samples.shape
+    if d <= n:
+        return samples
+    (triangle,) = qr(samples.T, mode="r")
+    return np.ascontiguousarray(triangle[:n].T)
 
 
 def solve_gram(gram: Array, right: Array) -> Array:

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
-from scipy.linalg import qr
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
@@ -17,6 +16,7 @@ from jule.baselines._factors import (
     check_count,
     check_not_negative,
     divide_by_mean_length,
+    rotate_to_fewer,
     row_blocks,
     solve_gram,
 )
@@ -29,7 +29,7 @@ Array = NDArray[np.floating]
 N_BETWEEN = 10  # iterations between two looks at the error
 FLOOR = 1e-10
 FILL = 0.1  # first value of factors that the start leaves at 0 ...
-LENGTH = 300.0  # ... and the mean length of the samples that suits it, found on images of faces
+LENGTH = 1000.0  # ... and the mean length that samples are given: as images of 0 to 255 have it
 LEARNING_RATE = 1e-3  # of Adam
 
 DEFAULTS = {"linear": ((160, 160), 100), "relu": ((400, 100), 1000)}  # layers and max_iter
@@ -82,7 +82,7 @@ class DeepSemiNMF(BaseClusterer):
     is not negative; all layers are then trained together by Adam on the squared error. This is the
     demonstration of the method's authors. It needs PyTorch.
 
-    What differs from the original: the samples are scaled to one mean length first, 300 for
+    What differs from the original: the samples are scaled to one mean length first, 1000 for
     ``"linear"`` and 1 for ``"relu"``, because the start depends on their unit. If they have more
     features than there are samples, they are rotated to as many features as samples. Columns of H
     for which the NNDSVD has no singular vector start at random. K-means starts by k-means++. The
@@ -155,21 +155,6 @@ class DeepSemiNMF(BaseClusterer):
         check_count(max_iter, "max_iter")
         check_not_negative(self.tol, "tol")
         return layers, max_iter
-
-
-def rotate_to_fewer(samples: Array) -> Array:
-    """Return the samples in a basis of at most n features; all inner products are the same.
-
-    Examples
-    --------
-    >>> rotate_to_fewer(np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 0.0, 3.0, 3.0]])).shape
-    (2, 2)
-    """
-    n, d = samples.shape
-    if d <= n:
-        return samples
-    (triangle,) = qr(samples.T, mode="r")
-    return np.ascontiguousarray(triangle[:n].T)
 
 
 def factorise(

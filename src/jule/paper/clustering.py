@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.baselines._factors import rotate_to_fewer
 from jule.evaluation import scores
+from jule.forward.prepare import Preparation, prepare
 from jule.images import Dataset, load_dataset
 from jule.images.datasets import has_dataset
 from jule.memory import NotEnoughMemoryError
@@ -106,11 +108,14 @@ class ClusteringTable(Experiment):
         row, seed = _row(cell), cell.seed or 0
         data = _load(cell.dataset)
         about: dict[str, Any] = {}
-        samples: NDArray = data.images
-        if self.features == "learned":
-            samples, about["joint"] = _learned(cell.dataset, seed, context)
-        vectors = row.prepare(samples, self.features, cell.dataset)
         context.progress(row.name, 0.0)
+        if self.features == "raw":
+            how = row.preparation(cell.dataset)
+            vectors = _intensities(cell.dataset, how, row.is_non_negative)
+        else:
+            vectors, about["joint"] = _learned(cell.dataset, seed, context)
+            if row.is_non_negative:
+                vectors = vectors - vectors.min(axis=0)
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
@@ -247,6 +252,17 @@ def _row(cell: Cell) -> Row:
 def _load(dataset: str) -> Dataset:
     """Read a data set; the cells of one set follow each other."""
     return load_dataset(dataset)
+
+
+@lru_cache(maxsize=3)
+def _intensities(dataset: str, how: Preparation, is_non_negative: bool) -> NDArray[np.floating]:
+    """Return scaled intensities, rotated to at most n features unless they must stay positive.
+
+    A rotation changes no distance. Images of COIL-100 have seven times as many values as there are
+    images.
+    """
+    vectors = prepare(_load(dataset).images, how)
+    return vectors if is_non_negative else rotate_to_fewer(vectors)
 
 
 def _learned(dataset: str, seed: int, context: Context) -> tuple[NDArray[np.floating], Record]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from jule.baselines import METHODS
 from jule.baselines._base import BaseClusterer
 from jule.baselines.modern import MODERN
-from jule.forward.prepare import Preparation, prepare
+from jule.forward.prepare import Preparation
 from jule.paper.raw_gdl import FACES
 
 Features = Literal["raw", "learned"]
@@ -70,11 +67,10 @@ class Row:
             estimator.set_params(random_state=seed)
         return estimator
 
-    def prepare(self, samples: NDArray, features: Features, dataset: str) -> NDArray[np.floating]:
-        """Return the samples as the method gets them."""
-        if features == "learned":
-            return samples - samples.min(axis=0) if self._estimator()._non_negative else samples
-        return prepare(samples, self.preparation(dataset))
+    @property
+    def is_non_negative(self) -> bool:
+        """Whether the method refuses negative values."""
+        return self._estimator()._non_negative
 
     def preparation(self, dataset: str) -> Preparation:
         """Return how intensities are scaled: the way that gives the paper's numbers.
