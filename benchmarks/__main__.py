@@ -2,17 +2,33 @@
 
 from benchmarks import (
     approximate,
+    deep,
     growth,
+    kernel,
     linkage,
     memory,
     neighbors,
+    peers,
     pictures,
     report,
     small,
     training,
 )
 
-ALL = (neighbors, approximate, linkage, growth, training, memory, pictures, report, small)
+ALL = (
+    neighbors,
+    approximate,
+    linkage,
+    growth,
+    training,
+    memory,
+    pictures,
+    report,
+    small,
+    peers,
+    deep,
+    kernel,
+)
 for benchmark in ALL:
     print(f"--- {benchmark.__name__}: {benchmark.__doc__}")
     benchmark.main()

@@ -21,7 +21,17 @@ from jule.forward import Neighbors, prepare
 from jule.images import load_dataset
 
 RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
-PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "faiss-cpu", "pynndescent", "torch")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "numba",
+    "scikit-learn",
+    "faiss-cpu",
+    "pynndescent",
+    "torch",
+    "umap-learn",
+    "clustpy",
+)
 Result = TypeVar("Result")
 
 

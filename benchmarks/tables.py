@@ -203,6 +203,53 @@ def small(results: Path) -> str:
     return markdown(header, rows)
 
 
+def _mean_and_spread(runs: list[dict[str, float]], score: str, digits: int = 3) -> str:
+    values = np.array([run[score] for run in runs])
+    return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
+
+
+def kernel(results: Path) -> str:
+    rows = []
+    for name, found in _measured(results, "kernel").items():
+        cells = [
+            _mean_and_spread(found[which], score)
+            for which in ("global", "local")
+            for score in ("nmi", "ac")
+        ]
+        rows.append([name, *cells])
+    return markdown(["", "global, NMI", "AC", "local, NMI", "AC"], rows)
+
+
+def deep(results: Path) -> str:
+    rows = []
+    for dataset, methods in _measured(results, "deep").items():
+        ours = np.mean([run["seconds"] for run in methods["JULE"]])
+        for name, runs in methods.items():
+            taken = np.mean([run["seconds"] for run in runs])
+            row = [dataset, name, _mean_and_spread(runs, "nmi"), _mean_and_spread(runs, "ac")]
+            rows.append([*row, f"{taken:.0f}", f"{taken / ours:.2f}"])
+    return markdown(["data", "method", "NMI", "AC", "seconds", "method / JULE"], rows)
+
+
+def peers(results: Path) -> str:
+    """Render one row per method and peer: seconds, their ratio, and the scores of both."""
+    record = read_record(results / "benchmarks" / "peers.json")
+
+    def both(values: dict[str, float], digits: int = 3) -> list[str]:
+        return [f"{values[side]:.{digits}f}" for side in ("peer", "jule")]
+
+    rows = []
+    for found in record["measured"]:
+        iterations = f", {found['iterations']} iterations" if "iterations" in found else ""
+        row = [f"{found['method']}{iterations}", found["peer"]]
+        row += [f"{found['data']}, {found['samples']:,}", *both(found["seconds"], 2)]
+        row += [f"{found['peer / jule']:.1f}", *both(found["nmi"]), *both(found["ac"])]
+        rows.append([*row, f"{found['nmi of both']:.3f}"])
+    header = ["method", "peer", "samples", "seconds, peer", "jule", "peer / jule"]
+    header += ["NMI, peer", "jule", "AC, peer", "jule", "NMI between the two"]
+    return markdown(header, rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "training": training,
     "memory": memory,
@@ -215,6 +262,9 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "small": small,
     "once": once,
     "once counts": once_counts,
+    "peers": peers,
+    "deep": deep,
+    "kernel": kernel,
 }
 
 

@@ -1,11 +1,13 @@
 """The clustering tables: measured once, resumed, and rendered beside the paper's numbers."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from jule.baselines import METHODS
+from jule.forward import prepare
 from jule.joint.config import Config
 from jule.paper import clustering
 from jule.paper.clustering import ROWS, Table3, Table4, Table10, Table11
@@ -52,18 +54,29 @@ def test_the_paper_compares_twelve_methods():
 
 
 def test_rows_are_prepared_as_the_papers_numbers_need_it():
-    images = np.array([[[3.0, 4.0]], [[0.0, 2.0]]])
     by_name = {row.name: row for row in ROWS}
-    plain = by_name["N-Cuts"].prepare(images, "raw", "usps")
-    np.testing.assert_allclose(plain, [[0.6, 0.8], [0.0, 1.0]])
-    centred = by_name["AC-GDL"].prepare(images, "raw", "usps")
-    np.testing.assert_allclose(centred.sum(axis=0), [0.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(by_name["AC-GDL"].prepare(images, "raw", "umist"), plain)
-    learned = np.array([[-1.0, 2.0], [1.0, 3.0]])
-    np.testing.assert_array_equal(
-        by_name["NMF-LP"].prepare(learned, "learned", "usps"), [[0, 0], [2, 1]]
-    )
-    assert by_name["AC-GDL"].prepare(learned, "learned", "usps") is learned
+    assert by_name["AC-GDL"].preparation("usps") == "center-l2"
+    assert by_name["AC-GDL"].preparation("umist") == "l2"
+    assert by_name["AC-GDL (absorbing)"].preparation("usps") == "l2"
+    assert by_name["N-Cuts"].preparation("usps") == "l2"
+    assert [row.method for row in ROWS if row.is_non_negative] == ["NMF-LP", "NMF-LP"]
+
+
+def test_wide_intensities_are_rotated_unless_they_must_stay_positive(monkeypatch):
+    images = np.random.default_rng(0).integers(0, 256, (4, 5, 5), dtype=np.uint8)
+    monkeypatch.setattr(clustering, "_load", lambda _: SimpleNamespace(images=images))
+    scaled = prepare(images, "l2")
+    rotated = clustering._intensities("wide", "l2", False)
+    assert rotated.shape == (4, 4)
+    np.testing.assert_allclose(rotated @ rotated.T, scaled @ scaled.T, atol=1e-6)
+    np.testing.assert_array_equal(clustering._intensities("wide", "l2", True), scaled)
+
+
+def test_methods_that_refuse_negative_values_get_a_shifted_representation(tmp_path, monkeypatch):
+    learned = np.random.default_rng(0).normal(size=(1797, 4))
+    monkeypatch.setattr(clustering, "_learned", lambda *_: (learned, {}))
+    (line,) = run(Table4(), tmp_path, methods=("NMF-LP",), seeds=1)
+    assert "NMI" in line
 
 
 def test_a_cell_is_measured_once_and_tables_share_it(tmp_path):

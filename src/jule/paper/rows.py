@@ -32,12 +32,15 @@ class Row:
         Parameters of the estimator, besides the number of clusters and the seed.
     is_paper
         Whether the row has the settings of the paper, with whose numbers it is compared.
+    left_out
+        Data sets on which it is not measured, because it takes hours.
     """
 
     name: str
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
     is_paper: bool = True
+    left_out: tuple[str, ...] = ()
 
     @property
     def slug(self) -> str:
