@@ -111,3 +111,17 @@ class Hangs(Halves):
     def fit(self, vectors):
         Path(os.environ["JULE_TEST_STARTED"]).write_text(str(os.getpid()))
         time.sleep(600)
+
+
+class Features(Halves):
+    """Labels every sample with its number of features."""
+
+    def fit(self, vectors):
+        self.labels_ = np.full(len(vectors), vectors.shape[1])
+        return self
+
+
+class PositiveFeatures(Features):
+    """The same, and refuses negative values."""
+
+    _non_negative = True

@@ -5,6 +5,7 @@ import numpy as np
 from jule.baselines import METHODS
 from jule.comparison.methods import (
     MOST_SAMPLES,
+    MOST_VALUES,
     choose_quick,
     fit_values,
     is_random,
@@ -20,14 +21,18 @@ def test_all_methods_of_the_paper_are_known():
 
 def test_every_limit_is_that_of_a_method_with_a_name():
     known = known_methods()
-    for name in MOST_SAMPLES.keys() & known.keys():
-        assert name in choose_quick(known, MOST_SAMPLES[name] + 1)[1]
+    assert (MOST_SAMPLES.keys() | MOST_VALUES.keys()) <= known.keys()
+    for name, most in MOST_SAMPLES.items():
+        assert name in choose_quick(known, most + 1, 1)[1]
+    for name, most in MOST_VALUES.items():
+        assert name in choose_quick(known, 10, most // 10)[0]
+        assert name in choose_quick(known, 10, most // 10 + 1)[1]
 
 
 def test_slow_methods_are_left_out_of_many_samples():
     known = {"quick": Halves, "AC-Link": Halves, "DEC": Halves}
-    assert choose_quick(known, 100) == (["quick", "AC-Link"], ["DEC"])
-    assert choose_quick(known, 10**6) == (["quick"], ["AC-Link", "DEC"])
+    assert choose_quick(known, 100, 2) == (["quick", "AC-Link"], ["DEC"])
+    assert choose_quick(known, 10**6, 2) == (["quick"], ["AC-Link", "DEC"])
 
 
 def test_an_estimator_is_given_only_what_it_takes():

@@ -24,6 +24,21 @@ def run(path, method, k=3, **options):
     return outcome
 
 
+def test_wide_vectors_are_rotated_and_copies_stay_exact():
+    wide = np.random.default_rng(0).normal(size=(4, 50)).astype(np.float32)
+    wide[3] = wide[1]
+    with stored_vectors(wide) as path:
+        rotated = np.load(path.with_name("rotated.npy"))
+        assert rotated.shape == (4, 4)
+        np.testing.assert_allclose(rotated @ rotated.T, wide @ wide.T, rtol=1e-5, atol=1e-4)
+        assert (rotated[3] == rotated[1]).all()
+        seen = {
+            method: run_method("it", method, path, 2).labels[0].tolist()
+            for method in (made.Features, made.PositiveFeatures)
+        }
+    assert seen == {made.Features: [4] * 4, made.PositiveFeatures: [50] * 4}
+
+
 def test_a_method_that_is_not_random_runs_once(stored):
     outcome = run(stored, made.Halves, seeds=range(3))
     assert [labels.tolist() for labels in outcome.labels] == [[0] * 4 + [1] * 4 + [2] * 4]

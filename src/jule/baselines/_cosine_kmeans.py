@@ -40,6 +40,7 @@ def cosine_kmeans(
     """
     best_ratio, best_labels = np.inf, np.zeros(len(rows), np.intp)
     candidates = rows[rows.any(axis=1)]
+    squares, total = float(np.square(rows).sum()), rows.sum(axis=0)
     for _ in range(n_init):
         centers = wide_angle_rows(candidates, k, random_state.randint(len(candidates)))
         last = None
@@ -49,8 +50,9 @@ def cosine_kmeans(
             if last is not None and np.array_equal(labels, last):
                 break
             last = labels
-            centers = _means(rows, labels, centers)
-            ratio = scatter_ratio(rows, labels, centers)
+            counts = np.bincount(labels, minlength=k)
+            centers = _means(rows, labels, counts, centers)
+            ratio = scatter_ratio(squares, total, counts, centers)
             if ratio < best_ratio:
                 best_ratio, best_labels = ratio, labels
     return best_labels
@@ -84,38 +86,51 @@ def wide_angle_rows(rows: NDArray[np.floating], k: int, first: int) -> NDArray[n
 
 
 def _means(
-    rows: NDArray[np.floating], labels: NDArray[np.intp], centers: NDArray[np.floating]
+    rows: NDArray[np.floating],
+    labels: NDArray[np.intp],
+    counts: NDArray[np.intp],
+    centers: NDArray[np.floating],
 ) -> NDArray[np.floating]:
     """Return the mean of every cluster, and the former centre of an empty one."""
     n, k = len(rows), len(centers)
-    members = sparse.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, k)).T
-    counts = np.bincount(labels, minlength=k)[:, None]
+    members = sparse.csc_array((np.ones(n), labels, np.arange(n + 1)), shape=(k, n))
+    sizes = counts[:, None]
     means: NDArray[np.floating] = np.divide(
-        members @ rows, counts, out=centers.copy(), where=counts > 0
+        members @ rows, sizes, out=centers.copy(), where=sizes > 0
     )
     return means
 
 
 def scatter_ratio(
-    rows: NDArray[np.floating], labels: NDArray[np.intp], means: NDArray[np.floating]
+    squares: float,
+    total: NDArray[np.floating],
+    counts: NDArray[np.intp],
+    means: NDArray[np.floating],
 ) -> float:
     """Return the scatter within the clusters divided by the scatter outside them.
 
     Within: the squared distances of the members of every cluster to its mean. Outside: those of all
-    other rows to the same mean.
+    other rows to the same mean. Both follow from sums over the rows, without going through them.
+
+    Parameters
+    ----------
+    squares
+        Sum of the squared lengths of all rows.
+    total
+        (d,) sum of all rows.
+    counts
+        (k,) number of rows of every cluster.
+    means
+        (k, d) mean of every cluster, anything for an empty one.
 
     Examples
     --------
     >>> rows, means = np.array([[0.0], [2.0], [5.0]]), np.array([[1.0], [5.0]])
-    >>> scatter_ratio(rows, np.array([0, 0, 1]), means)
+    >>> scatter_ratio(float((rows**2).sum()), rows.sum(axis=0), np.array([2, 1]), means)
     0.04
     """
-    within = float(np.square(rows - means[labels]).sum())
-    # The sum over all rows of |x - m|^2, without a table of all rows and means.
-    all_pairs = (
-        len(means) * np.square(rows).sum()
-        - 2.0 * rows.sum(axis=0) @ means.sum(axis=0)
-        + len(rows) * np.square(means).sum()
-    )
-    outside = float(all_pairs) - within
+    lengths = np.square(means).sum(axis=1)
+    within = max(squares - float(counts @ lengths), 0.0)
+    all_pairs = len(means) * squares - 2.0 * total @ means.sum(axis=0)
+    outside = float(all_pairs + counts.sum() * lengths.sum()) - within
     return within / outside if outside > 0 else np.inf

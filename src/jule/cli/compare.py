@@ -109,7 +109,7 @@ def compare(
         known, asked = _find_methods(methods)
         data = from_run(Path(features), source, n_clusters)
     say(f"{data.description}; {counted(data.n_clusters, 'cluster')}")
-    chosen = _choose(known, len(data.names)) if asked is None else asked
+    chosen = _choose(known, data) if asked is None else asked
     outcomes, is_stopped = _run(data, known, chosen, seeds)
     rows = _score(data, outcomes)
     if rows:
@@ -168,11 +168,11 @@ def _find_methods(given: str | None) -> tuple[dict[str, type[Any]], list[str] | 
     return known, list(dict.fromkeys(match_name(name, spellings, "method") for name in names))
 
 
-def _choose(known: Mapping[str, type[Any]], n_samples: int) -> list[str]:
+def _choose(known: Mapping[str, type[Any]], data: Input) -> list[str]:
     """Return the methods that do not take long, and say which were left out."""
     from jule.comparison.methods import choose_quick
 
-    chosen, left_out = choose_quick(known, n_samples)
+    chosen, left_out = choose_quick(known, *data.vectors.shape)
     if left_out:
         say(
             f"left out because they may take minutes: {', '.join(left_out)}; to run them, too: "

@@ -18,9 +18,8 @@ MOST_SAMPLES = {
     "SC-ST": 10_000,
     "N-Cuts": 10_000,
     "AC-Link": 10_000,
-    "NMF-LP": 10_000,
     "NMF-D": 5_000,
-    "TSC-D": 2_000,
+    "TSC-D": 10_000,
     "HDBSCAN": 10_000,
     "Ward": 10_000,
     "UMAP + HDBSCAN": 50_000,
@@ -29,6 +28,9 @@ MOST_SAMPLES = {
     "IDEC": 0,
     "DCN": 0,
 }
+
+# The same for methods that go through all values many times.
+MOST_VALUES = {"NMF-LP": 10_000_000}
 
 
 def known_methods() -> dict[str, type[Any]]:
@@ -45,7 +47,7 @@ def known_methods() -> dict[str, type[Any]]:
     return {**METHODS, **MODERN}
 
 
-def choose_quick(known: Methods, n_samples: int) -> tuple[list[str], list[str]]:
+def choose_quick(known: Methods, n_samples: int, n_features: int) -> tuple[list[str], list[str]]:
     """Choose the methods that do not take long.
 
     Parameters
@@ -54,6 +56,8 @@ def choose_quick(known: Methods, n_samples: int) -> tuple[list[str], list[str]]:
         Methods by name.
     n_samples
         Number of samples.
+    n_features
+        Number of values of a sample.
 
     Returns
     -------
@@ -64,11 +68,17 @@ def choose_quick(known: Methods, n_samples: int) -> tuple[list[str], list[str]]:
 
     Examples
     --------
-    >>> chosen, left_out = choose_quick(known_methods(), 60)
+    >>> chosen, left_out = choose_quick(known_methods(), 60, 1024)
     >>> "AC-GDL" in chosen
     True
     """
-    chosen = [name for name in known if n_samples <= MOST_SAMPLES.get(name, n_samples)]
+    n_values = n_samples * n_features
+    chosen = [
+        name
+        for name in known
+        if n_samples <= MOST_SAMPLES.get(name, n_samples)
+        and n_values <= MOST_VALUES.get(name, n_values)
+    ]
     return chosen, [name for name in known if name not in chosen]
 
 
