@@ -43,7 +43,7 @@ ROWS = (
     Row("SC-LS", "SC-LS"),
     Row("N-Cuts", "N-Cuts"),
     Row("N-Cuts (neighbours)", "N-Cuts", NEIGHBORS, is_paper=False),
-    Row("AC-Link", "AC-Link"),
+    Row("AC-Link", "AC-Link", left_out=("mnist",)),
     Row("AC-Zell", "AC-Zell", ONLY_PAPER),
     Row("AC-Zell (absorbing)", "AC-Zell", is_paper=False),
     Row("AC-GDL", "AC-GDL", ONLY_PAPER),
