@@ -22,7 +22,7 @@ LEAST_BOUND = 1e-3  # of the eigenvalues that a filter keeps
 GROWTH = 1e4  # largest growth by a filter; beyond, the vectors of a block become parallel
 MAX_PRODUCTS = 300  # of the matrix and a block: minutes for 10,000 samples in a dense graph
 NO_EDGE = 1e-12  # smaller entries change no eigenvalue of the matrices here by more than rounding
-TOLERANCE = 1e-10  # of a residual
+TOLERANCE = 1e-6  # of a residual; divided by the gap to the next eigenvalue, it is the error
 TIE = 1e-12  # eigenvalues this close count as equal
 
 
