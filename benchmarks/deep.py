@@ -1,4 +1,4 @@
-"""Joint learning end to end, against ClustPy's deep methods and UMAP, on the same cores."""
+"""Joint learning end to end, against ClustPy's deep methods and UMAP on the same machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jule.images import Dataset, load_dataset
 SETS = ("usps", "mnist-test")
 OTHERS = ("DEC", "IDEC", "DCN", "UMAP + HDBSCAN", "UMAP + K-means")
 SEEDS = 3
-FEW = 300  # samples of the first call, which compiles and imports
+FEW = 300  # samples of the first call, which compiles and imports and is not timed
 
 
 def joint(data: Dataset, seed: int) -> NDArray:
@@ -29,7 +29,7 @@ def joint(data: Dataset, seed: int) -> NDArray:
 
 
 def other(name: str, data: Dataset, seed: int) -> NDArray:
-    """Return the clusters of another method on images divided by their L2 norm."""
+    """Return the clusters of another method on images divided by their L2 norms."""
     model = MODERN[name](data.n_clusters, random_state=seed)
     labels: NDArray = model.fit_predict(prepare(data.images, "l2"))
     return labels

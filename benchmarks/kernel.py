@@ -1,4 +1,4 @@
-"""Joint learning with a bandwidth of W per sample (`kernel="local"`), against that of the paper."""
+"""Joint learning with one bandwidth per sample in the graph W, against the paper's single one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = 3
 def learn_with_local_kernel(name: str, seed: int) -> dict[str, float]:
     """Score joint learning with the local kernel.
 
-    Joint learning has no such option, so its kernel is replaced from outside.
+    Joint learning has no option for the kernel, so the function that makes W is replaced.
     """
     data = load_dataset(name)
     with patch.object(jule.joint.clustering, "affinity_graph", KERNELS["local"]):

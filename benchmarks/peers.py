@@ -1,4 +1,4 @@
-"""Rival methods: every baseline against the best-known implementation of its kind.
+"""Baselines against the best-known public implementation of the same or a similar method.
 
 `python -m benchmarks.peers` compares with scikit-learn and scipy. `--cdlib PYTHON` adds cdlib, in
 an interpreter that has it, and `--gactoolbox FOLDER` adds a checkout of gactoolbox, under Octave.
@@ -53,7 +53,7 @@ TURNS = 3
 LONG = 20.0  # seconds; what takes longer is run once
 N_FACTORS = 10
 NMF_STARTS, NMF_MAX_ITER = 10, 50  # as in the preset "jule-paper"
-NMF_ITERATIONS = NMF_STARTS * N_FIRST + NMF_MAX_ITER - N_FIRST  # of all starts together
+NMF_ITERATIONS = NMF_STARTS * N_FIRST + NMF_MAX_ITER - N_FIRST  # over all starts
 CDLIB_SAMPLES = 5_500  # cdlib takes about a minute
 CDLIB_NEAR = 10  # clusters that cdlib keeps near each, as in the paper on graph degree linkage
 GACTOOLBOX_SAMPLES = 2_500  # gactoolbox takes up to two minutes
@@ -133,7 +133,7 @@ def estimator(model: ClusterMixin) -> Run:
 
 
 def time_in_turn(runs: dict[str, Run], samples: Samples) -> dict[str, tuple[list[float], Labels]]:
-    """Return the seconds of several runs per method, alternating, and the labels of the last."""
+    """Run the methods in turn, several times; return all seconds and the last labels of each."""
     for run in runs.values():
         run(samples[:N_WARM])
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -211,8 +211,8 @@ def spectral(samples: Samples, classes: Labels) -> Comparison:
 def factorization(samples: Samples, classes: Labels) -> Comparison:
     """Return NMF-LP without its penalty, against scikit-learn's NMF of as many iterations.
 
-    The time of both includes K-means on the factors. That of jule also includes the initialization
-    of its ten starts by K-means; their iterations are counted.
+    The time of both includes K-means on the factors. That of jule also includes the initialisation
+    of its ten starts by K-means; the iterations of all starts are counted.
     """
     nmf = NMF(
         N_FACTORS,

@@ -275,8 +275,8 @@ def test_two_samples():
     [
         ({"layers": ()}, "layers must be a sequence"),
         ({"layers": 5}, "layers must be a sequence"),
-        ({"layers": (5, 1)}, "each of layers must be an integer of 2 or more, got 1"),
-        ({"layers": (5, 2.5)}, "each of layers must be an integer"),
+        ({"layers": (5, 1)}, "every number in layers must be an integer of 2 or more, got 1"),
+        ({"layers": (5, 2.5)}, "every number in layers must be an integer"),
         ({"max_iter": 0}, "max_iter must be an integer of 1 or more, got 0"),
         ({"tol": -1.0}, "tol must be a number of 0 or more"),
         ({"nonlinearity": "tanh"}, "unknown nonlinearity 'tanh': choose 'linear' or 'relu'"),

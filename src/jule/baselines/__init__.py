@@ -14,7 +14,7 @@ from jule.baselines.self_tuning_spectral import SelfTuningSpectralClustering
 from jule.baselines.task_specific_deep import TaskSpecificDeepClustering
 from jule.baselines.zeta_linkage import ZetaLinkage
 
-METHODS: dict[str, type[BaseClusterer]] = {  # by the paper's names, in its order
+METHODS: dict[str, type[BaseClusterer]] = {  # keyed by the paper's names, in its order
     "K-means": KMeans,
     "SC-NJW": NJWSpectralClustering,
     "SC-ST": SelfTuningSpectralClustering,

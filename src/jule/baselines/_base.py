@@ -36,11 +36,11 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_: NDArray[np.int32]
     n_clusters_: int
 
-    # The values of parameters that are None, by preset.
+    # Per preset, the values that replace parameters left at None.
     _presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"original": {}}
-    # Whether the method finds the number of clusters, and -1 means noise.
+    # Whether the method chooses the number of clusters itself and labels noise -1.
     _has_noise: ClassVar[bool] = False
-    # Whether negative values are refused.
+    # Whether negative values raise an error.
     _non_negative: ClassVar[bool] = False
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
@@ -88,11 +88,11 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.integer]:
-        """Return the cluster of every sample as any k numbers of 0 or more, fewer if it must."""
+        """Return the cluster of every sample, 0 or more: at most k clusters unless `_has_noise`."""
         raise NotImplementedError
 
     def _is_always_needed(self) -> bool:
-        """Return whether `_cluster` is needed for 1 cluster and for as many as samples, too."""
+        """Return whether `_cluster` must run even if there is only one way to make k clusters."""
         return False
 
     def _is_random(self) -> bool:
@@ -100,7 +100,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "random_state")
 
     def _settings(self) -> dict[str, Any]:
-        """Return the parameters, those that are None replaced by the values of the preset."""
+        """Return the parameters, with the preset's values for those that are None."""
         given: dict[str, Any] = self.get_params(deep=False)
         preset = given.pop("preset", "original")
         if preset not in self._presets:
@@ -116,7 +116,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def number_by_first(labels: NDArray[np.integer]) -> NDArray[np.int32]:
-    """Return the same clusters, numbered 0, 1, ... in the order of their first samples.
+    """Renumber clusters 0, 1, ... in the order of their first samples.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""DEC, IDEC and DCN of ClustPy, with the interface of the baselines."""
+"""ClustPy's DEC, IDEC and DCN, with the interface of the baselines."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ class _FromClustPy(BaseClusterer):
 
 
 class DEC(_FromClustPy):
-    """Deep embedded clustering: an autoencoder, then self-training of its codes' clusters.
+    """Deep embedded clustering: an autoencoder, then self-training on its codes.
 
     Parameters
     ----------
     n_clusters
         Number of clusters, K.
     pretrain_epochs
-        Number of epochs of the autoencoder alone.
+        Number of epochs in which the autoencoder alone is trained.
     clustering_epochs
-        Number of epochs of clustering.
+        Number of epochs of the clustering phase that follows.
     random_state
         Random seed.
 
@@ -76,8 +76,8 @@ class DEC(_FromClustPy):
 
     Notes
     -----
-    This is the `DEC` of ClustPy, with its settings: ``pip install "jule[rivals]"``. Samples are
-    scaled to a mean square of 1.
+    This is ClustPy's `DEC` with its default settings; install it with
+    ``pip install "jule[rivals]"``. Samples are scaled to a mean square of 1.
 
     References
     ----------
@@ -95,16 +95,16 @@ class DEC(_FromClustPy):
 
 
 class IDEC(_FromClustPy):
-    """Improved deep embedded clustering: DEC that goes on reconstructing the samples.
+    """Improved deep embedded clustering: DEC that keeps the reconstruction loss.
 
     Parameters
     ----------
     n_clusters
         Number of clusters, K.
     pretrain_epochs
-        Number of epochs of the autoencoder alone.
+        Number of epochs in which the autoencoder alone is trained.
     clustering_epochs
-        Number of epochs of clustering.
+        Number of epochs of the clustering phase that follows.
     random_state
         Random seed.
 
@@ -118,8 +118,8 @@ class IDEC(_FromClustPy):
 
     Notes
     -----
-    This is the `IDEC` of ClustPy, with its settings: ``pip install "jule[rivals]"``. Samples are
-    scaled to a mean square of 1.
+    This is ClustPy's `IDEC` with its default settings; install it with
+    ``pip install "jule[rivals]"``. Samples are scaled to a mean square of 1.
 
     References
     ----------
@@ -137,16 +137,16 @@ class IDEC(_FromClustPy):
 
 
 class DCN(_FromClustPy):
-    """Deep clustering network: an autoencoder whose codes are drawn to the means of K-means.
+    """Deep clustering network: an autoencoder whose codes are pulled to K-means centres.
 
     Parameters
     ----------
     n_clusters
         Number of clusters, K.
     pretrain_epochs
-        Number of epochs of the autoencoder alone.
+        Number of epochs in which the autoencoder alone is trained.
     clustering_epochs
-        Number of epochs of clustering.
+        Number of epochs of the clustering phase that follows.
     random_state
         Random seed.
 
@@ -160,8 +160,8 @@ class DCN(_FromClustPy):
 
     Notes
     -----
-    This is the `DCN` of ClustPy, with its settings: ``pip install "jule[rivals]"``. Samples are
-    scaled to a mean square of 1.
+    This is ClustPy's `DCN` with its default settings; install it with
+    ``pip install "jule[rivals]"``. Samples are scaled to a mean square of 1.
 
     References
     ----------
@@ -185,7 +185,7 @@ def _import_clustpy() -> ModuleType:
     except ImportError as error:
         raise ImportError('DEC, IDEC and DCN need ClustPy: pip install "jule[rivals]"') from error
     except RuntimeError as error:
-        # ClustPy imports torchvision, which fails so if it was built for another torch.
+        # ClustPy imports torchvision, which raises this if it was built for another torch.
         raise ImportError(
             f"ClustPy cannot be imported ({error}): install the torchvision that belongs to the "
             "installed torch, from the same package index"

@@ -16,12 +16,12 @@ def cosine_kmeans(
     n_init: int = 50,
     max_iter: int = 10,
 ) -> NDArray[np.intp]:
-    """Return the clusters with the smallest scatter ratio over all starts and iterations.
+    """Run K-means from several starts and return the clusters with the smallest scatter ratio.
 
     Parameters
     ----------
     rows
-        (n, d) rows of unit length; rows of zeros are no starts.
+        (n, d) rows of unit length; rows of zeros are never chosen as first centres.
     k
         Number of clusters.
     random_state
@@ -121,7 +121,7 @@ def scatter_ratio(
     counts
         (k,) number of rows of every cluster.
     means
-        (k, d) mean of every cluster, anything for an empty one.
+        (k, d) mean of every cluster, or the former centre of an empty one.
 
     Examples
     --------

@@ -26,17 +26,17 @@ class NoisyClusterer(BaseClusterer):
 
 
 class HDBSCAN(NoisyClusterer):
-    """HDBSCAN: the density-based clusters that persist longest, and noise.
+    """HDBSCAN: density-based clustering that keeps the most persistent clusters and marks noise.
 
     Parameters
     ----------
     n_clusters
-        Only sets `min_cluster_size`: the number of clusters is found.
+        Only sets the default of `min_cluster_size`: HDBSCAN finds the number of clusters.
     min_cluster_size
-        Smallest cluster. None means n / (20 n_clusters), but at least 5.
+        Size of the smallest cluster. None means n / (20 n_clusters), but at least 5.
     min_samples
-        Number of neighbours, including the sample, that measure the density. None means
-        `min_cluster_size`.
+        Number of neighbours, the sample itself included, from which its density is estimated.
+        None means `min_cluster_size`.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class HDBSCAN(NoisyClusterer):
     Notes
     -----
     This is scikit-learn's `HDBSCAN`. It compares all pairs of samples; their distances are stored
-    (24 n^2 bytes) for samples of more than 60 features, up to 12,000 of them. Beyond, it uses
-    little memory but is slow.
+    (24 n^2 bytes) for up to 12,000 samples of more than 60 features. Otherwise it uses little
+    memory, but is slow in many dimensions.
 
     References
     ----------
@@ -81,7 +81,7 @@ class HDBSCAN(NoisyClusterer):
 def run_hdbscan(
     vectors: NDArray[np.floating], k: int, min_cluster_size: int | None, min_samples: int | None
 ) -> NDArray[np.int32]:
-    """Return the clusters of HDBSCAN, and -1 for noise, with the parameters of `HDBSCAN`.
+    """Run HDBSCAN, with the parameters of the class `HDBSCAN`; return -1 for noise.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def run_hdbscan(
     if check_count(size, "min_cluster_size") < 2:
         raise ValueError("min_cluster_size must be 2 or more, got 1")
     density = size if min_samples is None else check_count(min_samples, "min_samples")
-    # Trees are slow in many dimensions.
+    # In many dimensions, a search tree is slower than a table of all distances.
     is_dense = vectors.shape[1] > MAX_TREE_FEATURES and n <= MAX_DENSE
     if is_dense:
         check_memory(24 * n * n, f"HDBSCAN's tables of distances between {n:,} samples")

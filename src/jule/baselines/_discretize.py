@@ -14,7 +14,7 @@ MAX_ROUNDS = 20
 def discretize(
     vectors: NDArray[np.floating], random_state: RandomState, max_rounds: int = MAX_ROUNDS
 ) -> NDArray[np.intp]:
-    """Return the clusters whose indicators are nearest to a rotation of the eigenvectors.
+    """Return the clusters whose indicator vectors are nearest to rotated eigenvectors.
 
     Rotation and indicators are improved in turn. Rows of zeros, which have no direction, do not
     influence the rotation.

@@ -16,7 +16,7 @@ Order = Literal["LA", "LM"]
 BLOCK = 512  # rows that are searched for edges at once
 SMALL = 300  # samples of a neighbour graph up to which all eigenvectors are computed ...
 MAX_COMPLETE = 3000  # ... and of a dense graph, or where the iteration does not converge
-N_SPARE = 10  # vectors of a block beyond those asked for
+N_SPARE = 10  # vectors in a block beyond those asked for, for faster convergence
 MAX_DEGREE = 40  # of a filter
 LEAST_BOUND = 1e-3  # of the eigenvalues that a filter keeps
 GROWTH = 1e4  # largest growth by a filter; beyond, the vectors of a block become parallel
@@ -105,13 +105,13 @@ def _sizes(values: NDArray[np.float64], order: Order) -> NDArray[np.float64]:
 def filtered_subspace(
     matrix: Matrix, k: int, order: Order
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
-    """Return the leading eigenpairs of a large matrix by iteration, and if it converged.
+    """Return the leading eigenpairs of a large matrix by iteration, and whether it converged.
 
     A block of vectors is multiplied by a Chebyshev polynomial of the matrix, which enlarges the
     leading eigenvectors, and made orthonormal, in turn. Unlike in Lanczos' method with single
-    vectors, nearly equal eigenvalues, which clusters far apart produce, do not slow it down, and
-    none is missed. It slows down only if the next eigenvalues beyond those asked for are nearly the
-    same, too.
+    vectors, nearly equal eigenvalues, which well separated clusters produce, do not slow it down,
+    and none is missed. It slows down only if the next eigenvalues beyond those asked for are nearly
+    the same, too.
 
     Parameters
     ----------

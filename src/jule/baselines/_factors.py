@@ -1,4 +1,4 @@
-"""Parts that the matrix factorisations share."""
+"""Helper functions shared by the matrix factorisations, and checks of their parameters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def row_blocks(samples: Array) -> Iterator[slice]:
 
 
 def rotate_to_fewer(samples: Array) -> Array:
-    """Return the samples in a basis of at most n features; all inner products are the same.
+    """Rotate n samples with more than n features to n features; inner products stay the same.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def rotate_to_fewer(samples: Array) -> Array:
 def solve_gram(gram: Array, right: Array) -> Array:
     """Solve normal equations: return ``pinv(A) @ Y`` for ``gram = A.T @ A``, ``right = A.T @ Y``.
 
-    They are solved by a Cholesky factorisation. Dependent columns of A share their coefficients,
-    because a small ridge is added to the Gram matrix. It is far above the rounding errors of
-    float64, so that the null space gets almost nothing; those of float32 would fill it.
+    The solution is by Cholesky factorisation. A small ridge is added to the Gram matrix, so that
+    dependent columns of A share their coefficients. The ridge is far above the rounding errors of
+    float64, which therefore contribute almost nothing along the null space; those of float32 would.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def solve_shifted(matrix: csr_array, shifts: Array, right: Array, start: Array) 
     right
         (n, p) right-hand sides.
     start
-        (n, p) guesses of the solutions.
+        (n, p) initial guesses of the solutions.
 
     Examples
     --------

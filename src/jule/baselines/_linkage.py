@@ -1,4 +1,4 @@
-"""Base class of the agglomerative baselines: the merge tree, exact copies and tiny clusters."""
+"""Base class of the agglomerative baselines: merge tree, exact copies and tiny clusters."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def round_by_kmeans(
     max_iter: int = 100,
     random_state: int | RandomState | None = 0,
 ) -> NDArray[np.int32]:
-    """Return the clusters of the best of several runs of K-means, started by k-means++.
+    """Cluster rows by K-means: the best of several runs started by k-means++.
 
     Parameters
     ----------
@@ -42,6 +42,6 @@ def round_by_kmeans(
     """
     means = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state)
     with warnings.catch_warnings():
-        # Rows that coincide make fewer clusters, which `fit` reports in its own words.
+        # Identical rows give fewer clusters, which `fit` reports with a warning of its own.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(means.fit_predict(np.ascontiguousarray(rows)), np.int32)

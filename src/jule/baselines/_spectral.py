@@ -1,4 +1,4 @@
-"""Graphs and rows that the spectral methods share."""
+"""Graphs and helper functions shared by the spectral methods."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def squared_distances(samples: NDArray[np.floating], n_tables: int = 1) -> NDArr
     """Return the squared Euclidean distances of all pairs.
 
     They are float64 for float32 samples, too, because rounding would mix the eigenvectors of nearly
-    equal eigenvalues, which clusters far apart produce.
+    equal eigenvalues, which well separated clusters produce.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def squared_distances(samples: NDArray[np.floating], n_tables: int = 1) -> NDArr
 
     Raises
     ------
-    ValueError
-        If so many tables do not fit into memory.
+    NotEnoughMemoryError
+        If that many tables do not fit into memory.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def squared_distances(samples: NDArray[np.floating], n_tables: int = 1) -> NDArr
     n = len(samples)
     check_memory(
         8 * n_tables * n * n,
-        f"comparing all pairs of {n} samples (graph='neighbors' needs far less)",
+        f"comparing all pairs of {n:,} samples (graph='neighbors' needs far less)",
     )
-    # Centred because |x|^2 - 2xy + |y|^2 cancels for near samples.
+    # Centred, because |x|^2 - 2xy + |y|^2 loses digits if the samples are far from 0.
     centred = samples - samples.mean(axis=0, dtype=np.float64)
     norms = np.einsum("ij,ij->i", centred, centred)
     distances = np.empty((n, n))
@@ -85,7 +85,7 @@ def squared_distances(samples: NDArray[np.floating], n_tables: int = 1) -> NDArr
 
 
 def find_neighbors(samples: NDArray[np.floating], n_neighbors: int) -> Neighbors:
-    """Return the nearest neighbours of every sample, at most all other samples.
+    """Return the nearest neighbours of every sample: all other samples if there are fewer.
 
     Examples
     --------

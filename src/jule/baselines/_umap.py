@@ -13,7 +13,7 @@ from jule.baselines._rounding import round_by_kmeans
 from jule.baselines._spectral import check_count, find_neighbors
 from jule.forward.prepare import fit_range
 
-FEWEST_FOR_SPECTRAL = 20  # samples; UMAP starts from random places with fewer
+FEWEST_FOR_SPECTRAL = 20  # samples; with fewer, UMAP starts from random positions
 
 
 class UMAPHDBSCAN(NoisyClusterer):
@@ -22,16 +22,16 @@ class UMAPHDBSCAN(NoisyClusterer):
     Parameters
     ----------
     n_clusters
-        Only sets `min_cluster_size`: the number of clusters is found.
+        Only sets the default of `min_cluster_size`: HDBSCAN finds the number of clusters.
     n_neighbors
-        Number of neighbours of UMAP.
+        Number of neighbours in UMAP's graph, the sample itself included.
     n_components
         Number of dimensions of the layout.
     min_cluster_size
-        Smallest cluster. None means n / (20 n_clusters), but at least 5.
+        Size of the smallest cluster. None means n / (20 n_clusters), but at least 5.
     min_samples
-        Number of neighbours, including the sample, that measure the density. None means
-        `min_cluster_size`.
+        Number of neighbours, the sample itself included, from which its density is estimated.
+        None means `min_cluster_size`.
     random_state
         Random seed.
 
@@ -44,7 +44,7 @@ class UMAPHDBSCAN(NoisyClusterer):
 
     Notes
     -----
-    Needs umap-learn: ``pip install "jule[umap]"``. The settings are those that its documentation
+    Needs umap-learn: ``pip install "jule[umap]"``. The settings are those that UMAP's documentation
     recommends for clustering: 30 neighbours, a minimum distance of 0, two dimensions, and 10
     samples for the density.
 
@@ -90,7 +90,7 @@ class UMAPKMeans(BaseClusterer):
     n_clusters
         Number of clusters, K.
     n_neighbors
-        Number of neighbours of UMAP.
+        Number of neighbours in UMAP's graph, the sample itself included.
     n_components
         Number of dimensions of the layout.
     random_state

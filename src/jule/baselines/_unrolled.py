@@ -15,7 +15,7 @@ from jule.forward.affinity import affinity_graph
 if TYPE_CHECKING:
     import torch
 
-N_STEPS = 2  # of the network, after the first codes
+N_STEPS = 2  # unrolled steps of ISTA after the first codes
 MAX_CODING_STEPS = 300
 CODING_TOLERANCE = 1e-4  # relative change of the codes at which coding stops
 
@@ -32,9 +32,9 @@ class Network(NamedTuple):
     thresholds
         (p,) theta.
     scores
-        (K, p) omega of the clusters.
+        (K, p) omega, the linear scores of the clusters.
     coarse_scores
-        (k, p) omega of the auxiliary clusters.
+        (k, p) omega of the auxiliary clusters, of which there are fewer.
     smoothing
         alpha / N, which is not trained.
     """
@@ -51,7 +51,7 @@ class Network(NamedTuple):
         return self[:-1]
 
     def replaced(self, trainable: list[Any]) -> Network:
-        """Return a network with other values of the trainable parameters."""
+        """Return a network with new values of the trainable parameters."""
         return Network._make((*trainable, self.smoothing))
 
 
@@ -169,7 +169,7 @@ def laplacian(weights: sparse.csr_array) -> sparse.csr_array:
 def unroll(
     atoms: NDArray[np.float32], weights: sparse.csr_array, lam: float, alpha: float
 ) -> Network:
-    """Return the network, without scores, whose steps are those of ISTA.
+    """Return the untrained network, whose steps are those of ISTA; it has no scores yet.
 
     Parameters
     ----------
@@ -178,14 +178,14 @@ def unroll(
     weights
         Weights of the graph.
     lam
-        Weight of the codes' sum of magnitudes.
+        Weight of the L1 norm of the codes.
     alpha
         Weight of the graph.
 
     Notes
     -----
-    Codes are in units of 1 / N, N at least the largest eigenvalue of D'D + alpha L: W is D' instead
-    of D' / N, and the thresholds are lam instead of lam / N.
+    Codes are in units of 1 / N, where N is at least the largest eigenvalue of D'D + alpha L: W is
+    D' instead of D' / N, and the thresholds are lam instead of lam / N.
 
     Examples
     --------

@@ -28,15 +28,15 @@ class AverageLinkage(BaseClusterer):
     labels_
         (n,) cluster of every sample, 0 .. n_clusters_ - 1.
     linkage_
-        (n - 1, 4) the tree of all merges as a linkage matrix of scipy, for
-        `scipy.cluster.hierarchy.dendrogram` and its like.
+        (n - 1, 4) the tree of all merges as a scipy linkage matrix, which
+        `scipy.cluster.hierarchy.dendrogram` and similar functions take.
     n_clusters_
         Number of clusters. Exact copies share a cluster, so it is at most the number of different
         samples.
 
     Notes
     -----
-    1. Compute the distances of all pairs of samples.
+    1. Compute the distances between all pairs of samples.
     2. Merge the two clusters with the smallest mean distance between their samples, until one is
        left. Chains of nearest neighbours find all merges in O(n^2); they are sorted afterwards.
     3. Undo the last K - 1 merges.
@@ -70,14 +70,14 @@ class AverageLinkage(BaseClusterer):
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
         self.linkage_ = average_linkage(samples)
-        # By rank rather than height, because several merges of one height may be too many.
+        # By rank rather than height: a cut at a height that several merges share may leave fewer.
         ranks = self.linkage_.copy()
         ranks[:, 2] = np.arange(1, len(samples))
         return np.asarray(fcluster(ranks, len(samples) - k, "distance"), np.int32)
 
 
 def average_linkage(samples: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the merges of average linkage as a linkage matrix of scipy.
+    """Return the merges of average linkage as a scipy linkage matrix.
 
     Parameters
     ----------
@@ -108,11 +108,11 @@ def average_linkage(samples: NDArray[np.floating]) -> NDArray[np.float64]:
 
 @njit(cache=True, parallel=True, fastmath={"nsz", "contract", "reassoc"})
 def _fill_distances(vectors: NDArray[np.floating], distances: NDArray[np.floating]) -> None:
-    """Compute the distances of the pairs (0, 1), (0, 2), ..., (1, 2), ..., in this order."""
+    """Compute the distances between the pairs (0, 1), (0, 2), ..., (1, 2), ..., in this order."""
     n, d = vectors.shape
     n_tiles = (n + TILE - 1) // TILE
     for which in prange(n_tiles):
-        # Threads get consecutive numbers: a long row of tiles and a short one in turn.
+        # Threads get consecutive numbers; long and short rows of tiles alternate to share the work.
         tile = which // 2 if which % 2 == 0 else n_tiles - 1 - which // 2
         for start in range(tile * TILE, n, TILE):
             for a in range(tile * TILE, min(n, (tile + 1) * TILE)):
@@ -137,8 +137,8 @@ def _merge_all(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Merge clusters until one is left, in the order in which chains of neighbours find the pairs.
 
-    The chain goes from a cluster to its nearest, until two are nearest to each other. A merged
-    cluster takes the place of its second part in the table of distances.
+    The chain goes from each cluster to its nearest, until two are nearest to each other. The merged
+    cluster takes the place of the second of the two in the table of distances.
     """
     pairs = np.empty((n - 1, 2), np.int64)
     heights = np.empty(n - 1)
@@ -173,7 +173,7 @@ def _merge_all(
 def _nearest(
     distances: NDArray[np.floating], n: int, active: NDArray[np.int64], cluster: int, previous: int
 ) -> tuple[int, float]:
-    """Return the nearest cluster and its distance; of several the previous one, or the first."""
+    """Return the nearest cluster and its distance; ties go to the previous one, then the first."""
     nearest, least = previous, np.inf
     if previous >= 0:
         low, high = min(cluster, previous), max(cluster, previous)

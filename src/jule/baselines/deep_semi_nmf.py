@@ -26,20 +26,20 @@ from jule.memory import check_memory
 Nonlinearity = Literal["linear", "relu"]
 Array = NDArray[np.floating]
 
-N_BETWEEN = 10  # iterations between two looks at the error
+N_BETWEEN = 10  # iterations between two computations of the error
 FLOOR = 1e-10
 FILL = 0.1  # first value of factors that the start leaves at 0 ...
-LENGTH = 1000.0  # ... and the mean length that samples are given: as images of 0 to 255 have it
+LENGTH = 1000.0  # ... and mean length that samples are scaled to, like images of 0 to 255
 LEARNING_RATE = 1e-3  # of Adam
 
 DEFAULTS = {"linear": ((160, 160), 100), "relu": ((400, 100), 1000)}  # layers and max_iter
 
 
 class DeepSemiNMF(BaseClusterer):
-    """K-means on the last factors of a product of several matrices.
+    """Deep semi-NMF: K-means on the last factor of a product of several matrices.
 
     The samples are approximated by ``H Z_m' ... Z_1'``, where only H must be non-negative, so that
-    negative samples are fine. Each layer describes the samples by fewer attributes.
+    samples may be negative. Each layer describes the samples by fewer attributes.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class DeepSemiNMF(BaseClusterer):
         Number of factors of each layer. None means ``(160, 160)`` for ``"linear"``, as the authors
         of JULE ran it, and ``(400, 100)`` for ``"relu"``.
     max_iter
-        Maximum number of iterations; with ``"linear"`` of each layer and of the fine-tuning, with
-        ``"relu"`` of the training. None means 100 for ``"linear"`` and 1000 for ``"relu"``.
+        Maximum number of iterations: of each layer and of the fine-tuning for ``"linear"``, of the
+        training for ``"relu"``. None means 100 for ``"linear"`` and 1000 for ``"relu"``.
     tol
         The iterations of ``"linear"`` stop once the error falls by less than this fraction in ten
         iterations.
@@ -73,7 +73,7 @@ class DeepSemiNMF(BaseClusterer):
     -----
     ``"linear"``:
 
-    1. Factorise the samples, and then the factors of each layer: start from the NNDSVD of the
+    1. Factorise the samples, and then H of each layer in turn: start from the NNDSVD of the
        absolute values, and alternate between least squares for Z and a multiplicative update of H.
     2. Fine-tune: least squares for every Z in turn, then a multiplicative update of H.
     3. K-means on H.
@@ -82,11 +82,11 @@ class DeepSemiNMF(BaseClusterer):
     is not negative; all layers are then trained together by Adam on the squared error. This is the
     demonstration of the method's authors. It needs PyTorch.
 
-    What differs from the original: the samples are scaled to one mean length first, 1000 for
-    ``"linear"`` and 1 for ``"relu"``, because the start depends on their unit. If they have more
-    features than there are samples, they are rotated to as many features as samples. Columns of H
-    for which the NNDSVD has no singular vector start at random. K-means starts by k-means++. The
-    original has up to 500 iterations of ``"linear"``, which score about the same.
+    Differences from the original: the samples are first scaled to a fixed mean length, 1000 for
+    ``"linear"`` and 1 for ``"relu"``, because the initial factors depend on their unit. If they
+    have more features than there are samples, they are rotated to as many features as samples.
+    Columns of H for which the NNDSVD has no singular vector start at random. K-means starts by
+    k-means++. The original runs up to 500 iterations of ``"linear"``, and scores about the same.
 
     References
     ----------
@@ -129,7 +129,7 @@ class DeepSemiNMF(BaseClusterer):
         n, d = samples.shape
         check_memory(
             samples.itemsize * n * d + 8 * (3 * n * d + 8 * (n + d) * max(layers)),
-            f"the factorisation of {n} samples with {d} values into layers of {tuple(layers)}",
+            f"the factorisation of {n:,} samples with {d} values into layers of {tuple(layers)}",
         )
         rng = check_random_state(self.random_state)
         samples = divide_by_mean_length(samples)
@@ -151,7 +151,7 @@ class DeepSemiNMF(BaseClusterer):
         if not isinstance(layers, Sequence) or not layers:
             raise ValueError(f"layers must be a sequence of numbers of factors, got {layers!r}")
         for size in layers:
-            check_count(size, "each of layers", least=2)
+            check_count(size, "every number in layers", least=2)
         check_count(max_iter, "max_iter")
         check_not_negative(self.tol, "tol")
         return layers, max_iter
@@ -164,7 +164,7 @@ def factorise(
 
     The samples must have a mean length of 1.
     """
-    # Not in float32, which loses the small eigenvalues that dependent factors leave.
+    # In float64, because float32 loses the small eigenvalues of nearly dependent factors.
     samples = samples.astype(np.float64) * LENGTH
     factors = nndsvd(np.abs(samples), layers[0], rng)
     samples = rotate_to_fewer(samples)
@@ -205,9 +205,9 @@ def fine_tune(
 def update_weights(
     cross: Array, gram: Array, weights: Sequence[Array]
 ) -> tuple[list[Array], Array]:
-    """Replace Z_1, ..., Z_m in turn by the least squares solution for fixed others.
+    """Replace Z_1, ..., Z_m in turn by the least squares solution with the others fixed.
 
-    The solutions depend on the n samples and factors only by two small matrices.
+    The solutions depend on the n samples and factors only through two small matrices.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def update_weights(
     gram
         (p, p) H' H.
     weights
-        Z_1, ..., Z_m. Z_1 is not used, so that no weights stand for a single layer.
+        Z_1, ..., Z_m; empty for a single layer, because the old Z_1 is not used.
 
     Returns
     -------
@@ -272,7 +272,7 @@ def squared_error(samples: Array, factors: Array, weight: Array) -> float:
 def nndsvd(samples: Array, n_factors: int, rng: RandomState) -> Array:
     """Return (n, n_factors) positive factors of non-negative samples by NNDSVD.
 
-    Values that would be 0 are 0.1. Factors for which there is no singular vector are random.
+    Values that would be 0 are set to 0.1. Factors for which there is no singular vector are random.
     """
     n_vectors = min(n_factors, *samples.shape)
     left, values, right = randomized_svd(samples, n_vectors, random_state=rng)
@@ -290,8 +290,8 @@ def nndsvd(samples: Array, n_factors: int, rng: RandomState) -> Array:
 def shifted_svd(samples: Array, n_factors: int, rng: RandomState) -> tuple[Array, Array]:
     """Return factors (n, p) >= 0 and weights (d, p) by a truncated SVD of one rank less.
 
-    Each sample's singular vector entries are shifted by their smallest, if it is negative, and one
-    more factor takes the shift back. The product is that of the SVD.
+    The entries of each sample are shifted by their smallest, if it is negative, and one more factor
+    undoes the shift, so that the product is that of the SVD.
     """
     n_vectors = min(n_factors - 1, *samples.shape)
     left, values, right = randomized_svd(samples, n_vectors, random_state=rng)

@@ -15,7 +15,9 @@ from jule.forward.prepare import Preparation
 
 
 class GraphDegreeLinkage(BaseLinkage):
-    """Agglomerative clustering on a directed graph of nearest neighbours.
+    """Graph degree linkage: agglomerative clustering on a directed graph of nearest neighbours.
+
+    Equations are those of the JULE paper.
 
     Parameters
     ----------
@@ -24,7 +26,8 @@ class GraphDegreeLinkage(BaseLinkage):
     n_neighbors
         Number of neighbours of each sample in the graph, K_s.
     a
-        Factor of sigma^2 in Eq. 4.
+        Factor of the bandwidth sigma^2 (Eq. 4), which is `a` times the mean squared distance to the
+        neighbours.
     kernel
         Weights of the graph: ``"global"`` has one bandwidth for all samples (Eq. 4); ``"local"``
         has one per sample (see `jule.forward.affinity.local_affinity_graph`).
@@ -43,7 +46,7 @@ class GraphDegreeLinkage(BaseLinkage):
         Constant of ``update="alpha"``.
     min_cluster_size
         Smaller clusters do not count towards K and are absorbed. None means n / (20 K); 1 counts
-        all clusters.
+        all clusters, as in the original.
     method
         Neighbour search: ``"exact"`` or ``"approximate"``.
     random_state
@@ -59,6 +62,11 @@ class GraphDegreeLinkage(BaseLinkage):
     n_clusters_
         Number of clusters. Exact copies share a cluster, so it is at most the number of different
         samples.
+
+    References
+    ----------
+    W. Zhang, X. Wang, D. Zhao, X. Tang, "Graph degree linkage: agglomerative clustering on a
+    directed graph", ECCV 2012.
 
     Examples
     --------

@@ -34,8 +34,8 @@ class KMeans(BaseClusterer):
 
     Notes
     -----
-    This is scikit-learn's `KMeans` with ten runs and up to n / 100 iterations but at least 100, as
-    in the paper's comparison. There, runs start from K random samples; k-means++ misses fewer
+    This is scikit-learn's `KMeans` with ten runs of at most max(100, n / 100) iterations, as in the
+    comparison of the JULE paper. There, runs start from K random samples; k-means++ misses fewer
     clusters. In addition, samples of any scale are accepted, and exact copies share a cluster.
 
     References

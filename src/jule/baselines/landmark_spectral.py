@@ -23,7 +23,7 @@ Landmarks = Literal["kmeans", "random"]
 
 LANDMARKS: tuple[Landmarks, ...] = ("kmeans", "random")
 KMEANS_ITERATIONS = 5  # of the original; landmarks need not be the best centres
-TINY = 1e-12  # sums of weights and eigenvalues, both at most n and 1, are 0 below it
+TINY = 1e-12  # smaller sums of weights (at most n) and eigenvalues (at most 1) count as 0
 BLOCK_VALUES = 2**22  # distances or differences computed at once
 
 
@@ -37,8 +37,8 @@ class LandmarkSpectralClustering(BaseClusterer):
     n_clusters
         Number of clusters, K.
     n_landmarks
-        Number of landmarks, more than K. At most the number of different samples are used, which
-        then are the landmarks.
+        Number of landmarks, more than K. If there are no more different samples than this, they
+        are the landmarks.
     landmarks
         ``"kmeans"``: the centres of a short run of K-means (LSC-K). ``"random"``: random samples
         (LSC-R), which is faster and less accurate.
@@ -64,7 +64,7 @@ class LandmarkSpectralClustering(BaseClusterer):
     3. Divide every column of Z by the square root of its sum.
     4. Take the K leading left singular vectors of Z after the first, from the eigenvectors of the
        p x p matrix Z'Z. The first is constant. It is removed exactly here; the original drops one
-       vector of the largest singular value, which is an arbitrary one if the samples fall apart
+       vector with the largest singular value, which is an arbitrary one if the samples fall apart
        into components.
     5. Scale the K values of every sample to unit length and cluster them by K-means, ten runs.
 
@@ -183,7 +183,7 @@ def landmark_weights(
     """
     n_nearest = min(n_nearest, len(landmarks))
     indices, squared, sigma = _nearest_landmarks(vectors, landmarks, n_nearest)
-    # A common factor of a row cancels. This one keeps exp from being 0 for all landmarks.
+    # A common factor of a row cancels. This one keeps exp from underflowing for all landmarks.
     squared -= squared.min(axis=1, keepdims=True)
     with np.errstate(over="ignore", under="ignore"):
         weights = np.exp(-np.ldexp(squared / (2.0 * sigma**2), -2 * exponent))
@@ -220,7 +220,7 @@ def _nearest_landmarks(
 
 
 def spectral_rows(weights: csr_array, k: int) -> NDArray[np.float64]:
-    """Return k leading left singular vectors after the constant one, with rows of unit length.
+    """Return the k leading left singular vectors after the constant one, rows of unit length.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def spectral_rows(weights: csr_array, k: int) -> NDArray[np.float64]:
     first = np.sqrt(sums / n)
     gram -= np.outer(first, first)
     values, right = eigh(gram, subset_by_index=[p - k, p - 1], overwrite_a=True)
-    # A smaller value is 0 up to rounding, and its vector noise.
+    # A smaller value is 0 up to rounding, and its vector is noise.
     right = right[:, values > TINY]
     left: NDArray[np.float64] = scaled @ (right / np.sqrt(values[values > TINY]))
     norms = np.linalg.norm(left, axis=1, keepdims=True)

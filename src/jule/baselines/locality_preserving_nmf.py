@@ -26,16 +26,16 @@ from jule.memory import check_memory
 
 Array = NDArray[np.floating]
 
-N_FIRST = 10  # iterations of every start, of K-means and of the factorisation
-FLOOR = 1e-10  # of divisors and logarithms, for samples of mean length 1
+N_FIRST = 10  # iterations of every start, both of K-means and of the factorisation
+FLOOR = 1e-10  # lower bound of divisors and arguments of logarithms, for samples of mean length 1
 
 
 class LocalityPreservingNMF(BaseClusterer):
-    """K-means on the factors of a non-negative factorisation that keeps neighbours together.
+    """Locality preserving NMF: K-means on non-negative factors that are similar for neighbours.
 
     The samples are approximated by non-negative combinations of non-negative parts. The
-    approximation has the smallest generalised Kullback-Leibler divergence, plus a penalty on
-    different factors of neighbouring samples.
+    approximation minimises the generalised Kullback-Leibler divergence plus a penalty on
+    differences between the factors of neighbouring samples.
 
     Parameters
     ----------
@@ -46,16 +46,16 @@ class LocalityPreservingNMF(BaseClusterer):
         ``lam=100``, ``max_iter=200``, ``weighted=False``. ``"jule-paper"``: 10 factors, ``lam=0``,
         ``max_iter=50``, ``weighted=True``.
     n_factors
-        Number of factors. There are never more than different samples.
+        Number of factors; at most the number of different samples is used.
     lam
-        Weight of the penalty. With 0 no neighbours are searched for, and this is an ordinary
+        Weight of the penalty. With 0, neighbours are not needed, and this is an ordinary
         non-negative matrix factorisation.
     n_neighbors
         Number of neighbours of each sample.
     weighted
         Whether a sample's weight is the inverse of its inner product with the sum of all samples.
     n_init
-        Number of starts. The best after ten iterations is continued.
+        Number of starts, of which the best after ten iterations is continued.
     max_iter
         Number of iterations.
     random_state
@@ -80,9 +80,9 @@ class LocalityPreservingNMF(BaseClusterer):
        sparse linear system per factor; multiplicative update of the parts.
     5. Scale the parts to length 1 and the factors accordingly; K-means on the factors.
 
-    The original has no step 1, which changes nothing for samples of unit length, and it factorises
-    the linear systems; here conjugate gradients solve all of them together. The sample weights are
-    scaled to a mean of 1.
+    The original has no step 1, which changes nothing for samples of unit length, and it solves the
+    linear systems by factorisation; here conjugate gradients solve all of them together. The sample
+    weights are scaled to a mean of 1.
 
     References
     ----------
@@ -136,7 +136,7 @@ class LocalityPreservingNMF(BaseClusterer):
         n_factors = min(n_factors, n)
         check_memory(
             samples.itemsize * (2 * n * d + 8 * (n + d) * n_factors),
-            f"the factorisation of {n} samples with {d} values into {n_factors} factors",
+            f"the factorisation of {n:,} samples with {d} values into {n_factors} factors",
         )
         rng = check_random_state(self.random_state)
         samples = divide_by_mean_length(samples)
@@ -155,7 +155,7 @@ class LocalityPreservingNMF(BaseClusterer):
 def inverse_similarities(samples: Array) -> Array:
     """Return sample weights: 1 / (inner product with the sum of all samples), of mean 1.
 
-    Samples of zeros have the largest weight of the others.
+    Samples of zeros get the largest weight of the others.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class Problem:
     weights
         (n,) weights of the samples.
     lam
-        Weight of the penalty, more than 0 if there is one.
+        Weight of the penalty, more than 0 if there is a Laplacian.
     laplacian
         (n, n) Laplacian of the graph of neighbours; None for no penalty.
     """
@@ -251,7 +251,7 @@ class Problem:
         parts *= gradient / np.maximum(self.weights @ factors, FLOOR)
 
     def _ratios(self, block: slice, factors: Array, parts: Array) -> Array:
-        """Return samples of a block divided by their approximations."""
+        """Return the samples of a block divided by their approximations."""
         ratios: Array = factors[block] @ parts.T
         np.maximum(ratios, FLOOR, out=ratios)
         return np.divide(self.samples[block], ratios, out=ratios)
@@ -269,9 +269,9 @@ class Problem:
 
 
 def start(samples: Array, n_factors: int, rng: RandomState) -> tuple[Array, Array]:
-    """Return factors and parts to start from: centres of K-means, and least squares.
+    """Return initial factors and parts: least squares on the centres of a short K-means.
 
-    There are fewer factors where K-means finds fewer clusters.
+    There are fewer factors if K-means finds fewer clusters.
     """
     labels = round_by_kmeans(samples, n_factors, n_init=1, max_iter=N_FIRST, random_state=rng)
     _, columns, sizes = np.unique(labels, return_inverse=True, return_counts=True)

@@ -15,7 +15,7 @@ from jule.memory import check_memory
 
 
 class Ward(BaseClusterer):
-    """Agglomerative clustering that keeps the variance within the clusters smallest.
+    """Ward's method: merge the two clusters whose union adds least to the variance within.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class Ward(BaseClusterer):
     Notes
     -----
     This is scikit-learn's `AgglomerativeClustering`, which needs 8 n^2 bytes: scipy computes the
-    distances of all pairs, and works on a copy. That is 0.8 GB for 10,000 samples, and 39 GB for
-    70,000.
+    distances between all pairs and works on a copy. That is 0.8 GB for 10,000 samples, and 39 GB
+    for 70,000.
 
     References
     ----------
@@ -60,7 +60,7 @@ class Ward(BaseClusterer):
         return np.asarray(found, np.int32)
 
 
-# By the names of the tables' rows.
+# Keyed by the names of the tables' rows.
 MODERN: dict[str, type[BaseClusterer]] = {
     "HDBSCAN": HDBSCAN,
     "Ward": Ward,

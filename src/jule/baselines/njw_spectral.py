@@ -28,11 +28,11 @@ from jule.baselines._spectral import (
 from jule.forward import Neighbors
 from jule.forward.prepare import fit_range
 
-NEIGHBOR_SCALE = 0.5  # of a neighbour graph, whose distances are all small
+NEIGHBOR_SCALE = 0.5  # in a neighbour graph, whose mean distance is small itself
 
 
 class NJWSpectralClustering(BaseClusterer):
-    """Spectral clustering: K-means on unit rows of the leading eigenvectors of the affinities.
+    """NJW spectral clustering: K-means on the leading eigenvectors, rows scaled to unit length.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ class NJWSpectralClustering(BaseClusterer):
         Number of runs of K-means. None means the preset's.
     preset
         Values of the parameters that are None: ``"original"`` (`scale` 0.02, 0.05 and 0.1,
-        `self_affinity` 0, `n_init` 10) or ``"jule-paper"`` (0.05, 1 and 1), as run for the
-        tables of the JULE paper.
+        `self_affinity` 0, `n_init` 10) or ``"jule-paper"`` (0.05, 1 and 1), as in the tables of
+        the JULE paper.
     random_state
         Random seed of K-means.
 
@@ -141,7 +141,7 @@ class NJWSpectralClustering(BaseClusterer):
     def _affinities(
         self, samples: NDArray[np.floating], settings: dict[str, Any]
     ) -> Iterator[tuple[float, Matrix]]:
-        """Yield every scale and its affinities, step 1."""
+        """Yield every scale with its affinities (step 1)."""
         own = float(settings["self_affinity"])
         if not 0 <= own < np.inf:
             raise ValueError(f"self_affinity must be 0 or more, got {own!r}")
@@ -204,7 +204,7 @@ def neighbor_gaussian(neighbors: Neighbors, scale: float, own: float) -> sparse.
     >>> neighbor_gaussian(neighbors, 1.0, 0.0).toarray().round(3).tolist()
     [[0.0, 0.368, 0.0], [0.368, 0.0, 0.368], [0.0, 0.368, 0.0]]
     """
-    # Where every sample has enough copies, all distances are 0 and all weights 1.
+    # If every sample has enough copies, all distances are 0; all weights are then 1.
     width = scale * neighbors.distances.mean() or 1.0
     graph = symmetric_graph(neighbors.indices, np.exp(-neighbors.distances / width))
     return sparse.csr_array(graph + own * sparse.eye_array(len(neighbors))) if own else graph

@@ -24,14 +24,14 @@ from jule.baselines._spectral import (
 from jule.forward import Neighbors
 from jule.forward.prepare import fit_range
 
-DENSE_SCALE = 0.05  # of the largest distance
-NEIGHBOR_SCALE = 4.0  # of the mean distance to a neighbour
-LEAST_AFFINITY = 1e-6
-OFFSET = 0.5
+DENSE_SCALE = 0.05  # times the largest squared distance
+NEIGHBOR_SCALE = 4.0  # times the mean squared distance to a neighbour
+LEAST_AFFINITY = 1e-6  # smaller affinities are set to 0
+OFFSET = 0.5  # regularisation of the degrees, step 2
 
 
 class NormalizedCuts(BaseClusterer):
-    """Normalised cuts: discretised leading eigenvectors of the normalised affinities.
+    """Normalised cuts: leading eigenvectors of the normalised affinities, discretised.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def neighbor_quartic(neighbors: Neighbors, scale: float) -> sparse.csr_array:
            [0.368, 1.   , 0.368],
            [0.   , 0.368, 1.   ]])
     """
-    # Where every sample has enough copies, all distances are 0 and all weights 1.
+    # If every sample has enough copies, all distances are 0; all weights are then 1.
     width = scale * neighbors.distances.mean() or 1.0
     graph = symmetric_graph(neighbors.indices, _quartic(neighbors.distances / width))
     return sparse.csr_array(graph + sparse.eye_array(len(neighbors)))
@@ -169,6 +169,6 @@ def cut_vectors(affinity: Matrix, k: int) -> NDArray[np.float64]:
     vectors = leading_eigenvectors(normalize(affinity, degrees), k)
     vectors *= inverse_roots(degrees)[:, None]
     vectors *= np.sqrt(len(vectors)) / np.linalg.norm(vectors, axis=0)
-    # The sign of an eigenvector is arbitrary; this one makes the result the same everywhere.
+    # The sign of an eigenvector depends on the LAPACK in use; fixing it makes results portable.
     vectors *= np.where(vectors[0] > 0, -1.0, 1.0)
     return vectors

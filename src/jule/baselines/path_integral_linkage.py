@@ -64,7 +64,7 @@ class PathIntegralLinkage(BaseLinkage):
     where in_i(y) is the sum of P(x, y) over x in i and out_i(y) that of P(y, x). The term of order
     2 is graph degree linkage on P; this estimator uses it, without its constant z^2. No matrix has
     to be inverted, and n samples take memory in proportion to n. Higher orders are smaller by a
-    factor of about z and decide between near ties alone. Initial clusters without affinity to any
+    factor of about z and only decide near ties. Initial clusters without affinity to any
     other are merged first, each with the cluster that receives most of its edges; later, clusters
     without affinity are joined by the distance of their means.
 

@@ -29,7 +29,7 @@ from jule.forward.prepare import fit_range
 
 
 class SelfTuningSpectralClustering(BaseClusterer):
-    """Spectral clustering whose kernel width is read off the neighbourhood of every sample.
+    """Spectral clustering with one kernel width per sample, taken from its neighbourhood.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class SelfTuningSpectralClustering(BaseClusterer):
     n_init
         Number of starts of K-means.
     preset
-        Value of `min_width` if it is None: ``"original"`` (0) or ``"jule-paper"`` (0.004, made
-        for samples of unit length), as run for the tables of the JULE paper.
+        Value of `min_width` if it is None: ``"original"`` (0) or ``"jule-paper"`` (0.004, meant
+        for samples of unit length), as in the tables of the JULE paper.
     random_state
         Random seed of K-means.
 
@@ -72,9 +72,9 @@ class SelfTuningSpectralClustering(BaseClusterer):
     6. K-means on the rows, from rows at wide angles: see
        `jule.baselines._cosine_kmeans.cosine_kmeans`.
 
-    The original paper also chooses K, by rotating the eigenvectors; here K is given, and clusters
-    are made by K-means, as for the tables of the JULE paper. The neighbour graph is not part of
-    the original. The dense graph needs one n x n table.
+    The original paper also chooses K, by rotating the eigenvectors; here K is given, and K-means
+    makes the clusters, as in the tables of the JULE paper. The neighbour graph is not part of the
+    original. The dense graph needs one n x n table.
 
     References
     ----------
@@ -138,7 +138,7 @@ class SelfTuningSpectralClustering(BaseClusterer):
 def dense_self_tuning(
     distances: NDArray[np.float64], which: int, min_width: float
 ) -> NDArray[np.float64]:
-    """Return the affinities of all pairs, step 2, in place of the squared distances.
+    """Overwrite the squared distances of all pairs with their affinities (step 2).
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def dense_self_tuning(
 def neighbor_self_tuning(
     neighbors: Neighbors, n_neighbors: int, which: int, min_width: float
 ) -> sparse.csr_array:
-    """Return the affinities of neighbours, step 2.
+    """Return the affinities between neighbours (step 2).
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def neighbor_self_tuning(
 
 
 def local_widths(kth_distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the width s_i of every sample; that of a sample with many copies is not quite 0.
+    """Return the width s_i of every sample; it is positive even if the sample has many copies.
 
     Parameters
     ----------

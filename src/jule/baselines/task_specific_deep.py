@@ -51,19 +51,19 @@ class TaskSpecificDeepClustering(BaseClusterer):
     n_atoms
         Number of atoms of the dictionary.
     lam
-        Weight of the codes' sum of magnitudes, for samples of mean norm 1.
+        Weight of the L1 norm of the codes, for samples of mean norm 1.
     alpha
-        Weight of the graph. The 5 of the original goes with a graph of all pairs, in which a
-        sample has the sum of hundreds of weights; here that sum is about 1.
+        Weight of the graph. The original's 5 belongs to a graph of all pairs, in which the weights
+        of a sample add up to hundreds; here they add up to about 1.
     n_neighbors
         Number of neighbours of each sample in the graph.
     loss
         ``"entropy"`` (EML) or ``"margin"`` (MML).
     balance
-        Weight of the entropy of the mean cluster probabilities, which is maximised. 0 is the
-        original loss, whose best value is reached with all samples in one cluster.
+        Weight of the entropy of the mean cluster probabilities, which is maximised. 0 gives the
+        original loss, which is smallest with all samples in one cluster.
     auxiliary
-        Weight of the loss on the intermediate codes (DTAGnet). 0 is TAGnet.
+        Weight of the loss on the intermediate codes (DTAGnet). 0 gives TAGnet.
     n_epochs
         Number of passes over the samples; 0 returns the clusters of the untrained network.
     learning_rate
@@ -85,15 +85,15 @@ class TaskSpecificDeepClustering(BaseClusterer):
     -----
     1. The mean is subtracted from the samples X, which are scaled to a mean norm of 1. A dictionary
        D is learned from them, and their codes A minimise
-       |X - DA|^2 / 2 + lam |A|_1 + alpha / 2 tr(A L A'), L the Laplacian of the neighbour graph.
-       One step of ISTA is `ista_step`.
+       |X - DA|^2 / 2 + lam |A|_1 + alpha / 2 tr(A L A'), with L the Laplacian of the neighbour
+       graph. One step of ISTA is `ista_step`.
     2. K-means on the codes, scaled to unit length, gives the first clusters.
-    3. The network is two such steps after the first codes h(WX). W, S and the thresholds start at
-       the values of ISTA, and linear scores are fitted to the first clusters; the scores on the
-       intermediate codes are fitted to half as many.
+    3. The network consists of two steps of ISTA after the first codes h(WX). W, S and the
+       thresholds start at the values of ISTA, and linear scores are fitted to the first clusters;
+       the scores on the intermediate codes are fitted to half as many.
     4. Stochastic gradient descent on the loss changes all of them. L is fixed; a batch has the
        Laplacian of its own part of the graph.
-    5. A sample's cluster is its largest score, computed with the whole graph.
+    5. A sample belongs to the cluster with its largest score, computed with the whole graph.
 
     There is no public implementation of this method to compare with. The following are choices
     made here: the subtraction of the mean (without it, training loses clusters); the graph of
@@ -104,7 +104,7 @@ class TaskSpecificDeepClustering(BaseClusterer):
     balance term. Losses are means over a batch.
 
     Training moves few samples to other clusters, and not always to better ones: the result is
-    mostly that of the first clusters (``n_epochs=0``).
+    mostly that of the untrained network (``n_epochs=0``).
 
     References
     ----------
@@ -163,7 +163,7 @@ class TaskSpecificDeepClustering(BaseClusterer):
         codes = unit_rows(sparse_codes(vectors, weights, start))
         labels = number_by_first(round_by_kmeans(codes, k, random_state=random))
         if labels.max() == 0:
-            return labels  # of codes that are all the same, such as zeros
+            return labels  # all codes are the same, such as zeros
         n_coarse = max(2, k // 2)
         coarse = number_by_first(round_by_kmeans(codes, n_coarse, random_state=random))
         network = _with_scores(start, vectors, weights, labels, coarse)
@@ -224,7 +224,7 @@ class TaskSpecificDeepClustering(BaseClusterer):
 def _scaled(samples: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return centred samples of mean norm 1, rotated into n dimensions if they have more."""
     vectors = fit_range(samples)[0]
-    # Of samples that share a large mean, D'D has one huge eigenvalue, and training diverges.
+    # If the samples share a large mean, D'D has one huge eigenvalue, and training diverges.
     vectors = vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
     vectors /= np.linalg.norm(vectors, axis=1).mean()
     if vectors.shape[1] > len(vectors):  # norms and inner products stay the same
@@ -247,7 +247,7 @@ def _atoms(
         random_state=random,
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of the codes of a single batch
+        warnings.simplefilter("ignore", ConvergenceWarning)  # about the codes of a single batch
         # In float32 the learner cannot reach its tolerance, and takes far longer.
         return np.asarray(learner.fit(vectors.astype(np.float64)).components_, np.float32)
 
@@ -271,8 +271,8 @@ def _fit_scores(codes: NDArray[np.float32], labels: NDArray[np.int32]) -> NDArra
     scale = float(np.linalg.norm(codes, axis=1).mean()) or 1.0
     model = LogisticRegression(C=10.0, fit_intercept=False, max_iter=100)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a rough fit will do, of many clusters, too
+        warnings.simplefilter("ignore")  # a rough fit will do, even for many clusters
         omega = model.fit(codes / scale, labels).coef_
-    if len(omega) == 1:  # two clusters have one row: the difference of their scores
+    if len(omega) == 1:  # for two clusters there is one row: the difference of their scores
         omega = np.concatenate((-omega / 2, omega / 2))
     return np.asarray(omega / scale, np.float32)

@@ -61,7 +61,7 @@ class ZetaLinkage(BaseLinkage):
 
     This estimator uses the term of order 2, without its constant z^2. The sum is additive when
     clusters merge, so no matrix has to be inverted, and n samples take memory in proportion to n.
-    Higher orders are smaller by a factor of about z and decide between near ties alone. Initial
+    Higher orders are smaller by a factor of about z and only decide near ties. Initial
     clusters without affinity to any other are merged first, each with the cluster that receives
     most of its edges; later, clusters without affinity are joined by the distance of their means.
 

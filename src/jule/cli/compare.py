@@ -54,7 +54,8 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names separated by commas, or all. Default: those that do not take long.",
+            help="Names separated by commas, or all. "
+            "Default: those that take about a minute at most.",
             show_default=False,
         ),
     ] = None,
@@ -86,8 +87,8 @@ def compare(
 ) -> None:
     """Compare clustering methods: scores, seconds and memory in one table.
 
-    The methods see the pixels, each picture divided by its L2 norm, or the representation of a run.
-    Each runs in a process of its own, one after the other; a method that fails loses only its row.
+    The methods get the pixels, each picture divided by its L2 norm, or the representation of a run.
+    They run one after the other, each in a process of its own; if one fails, the others still run.
     Ctrl-C ends the comparison and shows the methods that are done.
 
     Examples:
@@ -147,7 +148,7 @@ def _check_features(features: str, size: str | None, folder_classes: bool) -> No
         raise ValueError(f"--features is {PIXELS} or a run folder, and {features} is neither")
     if size is not None or folder_classes:
         option = "--size" if size is not None else "--folder-classes"
-        raise ValueError(f"{option} applies to pixels: the pictures of {features} were read before")
+        raise ValueError(f"{option} applies to pixels only, not to --features {features}")
 
 
 def _find_methods(given: str | None) -> tuple[dict[str, type[Any]], list[str] | None]:
@@ -169,7 +170,7 @@ def _find_methods(given: str | None) -> tuple[dict[str, type[Any]], list[str] | 
 
 
 def _choose(known: Mapping[str, type[Any]], data: Input) -> list[str]:
-    """Return the methods that do not take long, and say which were left out."""
+    """Return the methods that take about a minute at most, and print which were left out."""
     from jule.comparison.methods import choose_quick
 
     chosen, left_out = choose_quick(known, *data.vectors.shape)
@@ -187,7 +188,7 @@ def _choose(known: Mapping[str, type[Any]], data: Input) -> list[str]:
 def _run(
     data: Input, known: Mapping[str, type[Any]], chosen: Sequence[str], seeds: int
 ) -> tuple[list[Outcome], bool]:
-    """Run the methods; return what is done and whether Ctrl-C stopped it."""
+    """Run the methods; return the outcomes so far and whether Ctrl-C stopped them."""
     from jule.comparison.process import run_method, stored_vectors
 
     outcomes: list[Outcome] = []
@@ -233,7 +234,7 @@ def _score(data: Input, outcomes: Sequence[Outcome]) -> list[Row]:
 
 
 def _check_out(out: Path | None, overwrite: bool) -> None:
-    """Raise unless the folder is new or empty, or has only files that may be replaced."""
+    """Raise unless the folder is new, empty, or has only files that may be replaced."""
     from jule.files import is_leftover
 
     if out is None or not out.exists():

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """What the methods are compared on.
+    """The samples on which the methods are compared.
 
     Attributes
     ----------
     description
-        What the samples are, for the user.
+        Description of the samples, which is printed.
     vectors
         (n, d) samples.
     n_clusters
@@ -46,7 +46,7 @@ class Input:
     graph
         The graph W of the samples, if there is one already.
     own
-        The clusters of the run itself.
+        The outcome of the run itself, if the samples are its representation.
     """
 
     description: str
@@ -136,8 +136,8 @@ def from_run(run: Path, source: str | None, n_clusters: int | None) -> Input:
 def _true_classes(run: RunFolder, results: RunResults, source: str | None) -> NDArray | None:
     """Return the true classes of the samples of a run, if its source has them.
 
-    Without a source, they are read from where the run says. If they are not there any more, the
-    methods can still be compared without them.
+    Without a source, they are read from the one that the run has recorded. If that cannot be read
+    any more, the methods are compared without them.
     """
     if source is None and results.scores is None:
         return None
@@ -154,5 +154,7 @@ def _true_classes(run: RunFolder, results: RunResults, source: str | None) -> ND
         return None
     indices = results.indices
     if indices.max() >= len(opened) or [opened.names[i] for i in indices] != results.names:
-        raise ValueError(f"{opened.where} is not what {run.home} was made of: give its source")
+        raise ValueError(
+            f"{opened.where} is not what {run.home} was made from: give the source of the run"
+        )
     return None if opened.labels is None else opened.labels[indices]

@@ -54,7 +54,7 @@ def _score_text(row: Row, name: str, seeds: int) -> str:
 
 
 def _memory(n_bytes: int | None) -> str:
-    """Return an amount of memory in MB, a unit in which all methods can be compared.
+    """Format an amount of memory in MB, so that all methods have the same unit.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def _memory(n_bytes: int | None) -> str:
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Pad numbers on the left, so that they end below each other.
+    """Pad all cells but the first of each row on the left, so that numbers are right-aligned.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _legend(data: Input, rows: Sequence[Row], seeds: int) -> str:
         scores = (
             f"Silhouette (Euclidean distances of {n:,} samples) and modularity (of the graph of "
             "nearest neighbours) are larger for better separated clusters. They favour methods "
-            "that use the same distances or the same graph, so look at the clusters, too."
+            "that use the same distances or the same graph, so look at the clusters as well."
         )
     spread = f" Mean ± standard deviation of {seeds} seeds." if seeds > 1 else ""
     noise = " Noise counts as one more cluster." if any(row.noise for row in rows) else ""

@@ -1,7 +1,7 @@
 """The process that runs one method: it fits the method with every seed and reports each fit.
 
-It is started by `run_method`. The request is a JSON text on the command line; every line on
-standard output is a JSON object. The labels of a seed are written to a file.
+It is started by `run_method`. The request is JSON text on the command line; every line of standard
+output is a JSON object. The labels of each seed are written to a file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import jule
 from jule.comparison.methods import fit_values, make_estimator
 
-WARM_UP = 64  # samples
+WARM_UP = 64  # samples of the fit that is not measured
 Reply = Callable[[dict[str, Any]], None]
 
 
@@ -33,7 +33,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the main process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(OSError):  # not Linux
-        # If memory runs out, the system ends this process, not the one that has the results.
+        # If memory runs out, the system should kill this process, not the one with the results.
         Path("/proc/self/oom_score_adj").write_text("1000")
     # Some libraries print messages, which must not end up among the replies.
     replies = os.fdopen(os.dup(1), "w")
@@ -54,14 +54,14 @@ def serve() -> None:
 
 
 def fit_all(request: dict[str, Any], reply: Reply) -> None:
-    """Fit a method with every seed; reply with the seconds and the memory of each fit."""
+    """Fit a method with every seed; report the seconds and the memory of each fit."""
     method = getattr(import_module(request["module"]), request["class"])
     samples, folder = request["samples"], Path(request["folder"])
     _warm_up(method, samples)
     _forget_peak()
     before = resident_memory()
     for seed in request["seeds"]:
-        # A private mapping: nothing is copied, and a method that writes changes nobody's data.
+        # A private mapping: nothing is copied, and writing to it does not change the file.
         vectors = fit_values(method, np.load(samples, mmap_mode="c", allow_pickle=False))
         estimator = make_estimator(method, request["n_clusters"], seed)
         start = time.perf_counter()
@@ -76,7 +76,7 @@ def _warm_up(method: type[Any], samples: str) -> None:
     """Fit a few samples, so that loading libraries and compiling are not measured."""
     vectors = np.load(samples, mmap_mode="r", allow_pickle=False)
     few = np.array(vectors[:: max(1, len(vectors) // WARM_UP)][:WARM_UP])
-    with warnings.catch_warnings(), suppress(Exception):  # what matters is reported for all samples
+    with warnings.catch_warnings(), suppress(Exception):  # errors that matter will occur again
         warnings.simplefilter("ignore")
         make_estimator(method, 2, 0).fit(fit_values(method, few))
 
@@ -105,7 +105,7 @@ def describe_error(error: Exception) -> str:
 
 
 def own_warnings(caught: list[warnings.WarningMessage]) -> list[str]:
-    """Return the messages of our own warnings; those of libraries say nothing to a user.
+    """Return the messages of jule's own warnings; those of other libraries do not help a user.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def own_warnings(caught: list[warnings.WarningMessage]) -> list[str]:
 
 
 def resident_memory() -> int | None:
-    """Return the memory in bytes that this process uses now; None if the system does not say.
+    """Return the memory that this process uses now, in bytes; None if it is not known.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def resident_memory() -> int | None:
 
 
 def peak_memory() -> int | None:
-    """Return the most memory in bytes that this process has used; None if it is not known.
+    """Return the most memory that this process has used, in bytes; None if it is not known.
 
     Examples
     --------
@@ -157,6 +157,6 @@ def _most_ever() -> int | None:
 
 
 def _forget_peak() -> None:
-    """Let the peak begin at the memory that is used now, where the system can."""
+    """Reset the peak to the memory in use now, if the system supports it."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

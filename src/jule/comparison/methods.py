@@ -1,4 +1,4 @@
-"""The methods that can be compared, and which of them are run unless others are asked for."""
+"""The methods that can be compared, and which of them run by default."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 Methods = Mapping[str, type[Any]]
 
-# The most samples with which a method takes about a minute on two cores. Methods that are not
-# listed grow slowly enough with the number of samples to be run on any.
+# The number of samples up to which a method takes at most about a minute on two cores, and 0 for
+# methods that always take longer. The time of the others grows slowly enough for any number.
 MOST_SAMPLES = {
     "SC-NJW": 10_000,
     "SC-ST": 10_000,
@@ -29,7 +29,7 @@ MOST_SAMPLES = {
     "DCN": 0,
 }
 
-# The same for methods that go through all values many times.
+# The same as a number of values, for methods that go through all values many times.
 MOST_VALUES = {"NMF-LP": 10_000_000}
 
 
@@ -41,14 +41,14 @@ def known_methods() -> dict[str, type[Any]]:
     >>> known_methods()["AC-GDL"].__name__
     'GraphDegreeLinkage'
     """
-    from jule.baselines import METHODS  # loads compiled kernels, which not every method needs
+    from jule.baselines import METHODS  # slow to import, because of compiled kernels
     from jule.baselines.modern import MODERN
 
     return {**METHODS, **MODERN}
 
 
 def choose_quick(known: Methods, n_samples: int, n_features: int) -> tuple[list[str], list[str]]:
-    """Choose the methods that do not take long.
+    """Choose the methods that finish within about a minute.
 
     Parameters
     ----------
@@ -94,10 +94,10 @@ def needs_non_negative(method: type[Any]) -> bool:
 
 
 def fit_values(method: type[Any], vectors: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Return the samples as a method accepts them.
+    """Return the samples in a form that a method accepts.
 
-    If it refuses negative values and there are some, every feature is shifted to begin at 0, which
-    changes no distance.
+    If it refuses negative values and there are some, every feature is shifted so that its smallest
+    value is 0, which changes no distance.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def is_random(method: type[Any]) -> bool:
 
 
 def make_estimator(method: type[Any], n_clusters: int, seed: int) -> Any:
-    """Return an estimator; one that finds its number of clusters itself is not told it.
+    """Return an estimator with a number of clusters and a seed, as far as it has these parameters.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Run a method in a process of its own.
 
-A method that crashes or runs out of memory then costs one row of the table, and its peak memory is
-its own.
+A method that crashes or runs out of memory then costs only its own row of the table, and the peak
+memory of each method can be measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jule.comparison.methods import is_random, needs_non_negative
 from jule.images.copies import find_copies
 
 ROTATED = "rotated.npy"
-# The process uses this process's module path, which may have been changed at run time.
+# The child gets the module path of this process, which may have been changed at run time.
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from jule.comparison.child import serve; serve()"
@@ -34,7 +34,7 @@ START = (
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The clusters that a method found, and what it took.
+    """The clusters that a method found, and the time and memory that it took.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Outcome:
     seconds
         Wall time of each fit.
     memory
-        Peak memory in bytes, samples included and libraries not; None if it is not known.
+        Peak memory in bytes, with the samples but without libraries; None if it is not known.
     reason
-        Why the method failed; empty if it did not.
+        Why the method failed; empty if it succeeded.
     warnings
         What the method warned of.
     """
@@ -62,7 +62,7 @@ class Outcome:
 
 @contextmanager
 def stored_vectors(vectors: NDArray[np.floating]) -> Iterator[Path]:
-    """Store vectors in a temporary file during the block, for `run_method` to map.
+    """Store vectors in a temporary file, which `run_method` maps, for the duration of the block.
 
     Vectors with more features than there are samples are also stored in a basis of fewer features,
     which changes no distance and makes most methods faster.
@@ -104,8 +104,8 @@ def run_method(
     name
         Name of the method.
     method
-        An estimator class that can be imported; it has `n_clusters` and `random_state` as far as it
-        needs them, and `labels_` after `fit`.
+        An estimator class that can be imported. Its parameters `n_clusters` and `random_state` are
+        set if it has them; `fit` must set `labels_`.
     samples
         A .npy file of vectors (n, d).
     n_clusters
@@ -161,7 +161,7 @@ def run_method(
 
 @contextmanager
 def _started(request: dict[str, Any], messages: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the process, and end it at the end of the block however that is left."""
+    """Start the process, and kill it when the block is left, even by an error."""
     child = subprocess.Popen(
         [sys.executable, "-c", START, json.dumps(sys.path), json.dumps(request)],
         stdin=subprocess.PIPE,
@@ -176,7 +176,7 @@ def _started(request: dict[str, Any], messages: IO[bytes]) -> Iterator[subproces
 
 
 def describe_exit(code: int) -> str:
-    """Return why a process ended before it had said so itself.
+    """Return why a process ended without giving a reason itself.
 
     Examples
     --------

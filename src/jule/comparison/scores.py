@@ -1,4 +1,4 @@
-"""Score the outcomes: against true classes if they are known, from the samples alone if not."""
+"""Score the outcomes: against true classes if they are known, otherwise from the samples alone."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from jule.forward import Digraph, affinity_graph, nearest_neighbors
 from jule.forward.assign import modularity
 
 N_NEIGHBORS = 20  # K_s of the graph W
-MOST_IN_SILHOUETTE = 2000  # samples: it needs all their distances
+MOST_IN_SILHOUETTE = 2000  # samples; it needs the distances between all pairs
 NOISE = -1  # label of samples in no cluster
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What internal scores need of the samples.
+    """The graph and the distances that internal scores are computed from.
 
     Attributes
     ----------
     graph
         The graph W of the nearest neighbours.
     rows
-        (m,) the samples of the silhouette, in order.
+        (m,) indices of the samples on which the silhouette is computed, in order.
     distances
         (m, m) their Euclidean distances.
     """
@@ -40,7 +40,7 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The line of one method in the table.
+    """The row of one method in the table.
 
     Attributes
     ----------
@@ -49,19 +49,19 @@ class Row:
     labels
         (n,) the clusters of its first seed; None if it failed.
     n_clusters
-        Least and largest number of clusters over the seeds; noise is no cluster.
+        Smallest and largest number of clusters over the seeds; noise does not count.
     noise
         Mean fraction of samples in no cluster.
     scores
         Mean and standard deviation of each score over the seeds.
     seeds
-        Number of seeds that were run.
+        Number of seeds that were finished.
     seconds
         Mean wall time of a fit.
     memory
         Peak memory in bytes; None if it is not known.
     reason
-        Why the method failed; empty if it did not.
+        Why the method failed; empty if it succeeded.
     """
 
     method: str
@@ -104,7 +104,7 @@ def make_geometry(
         drawn = np.random.default_rng(seed).choice(n, MOST_IN_SILHOUETTE, replace=False)
         rows = np.sort(drawn)
     distances = pairwise_distances(vectors[rows])
-    np.fill_diagonal(distances, 0.0)  # rounding can leave a little
+    np.fill_diagonal(distances, 0.0)  # silhouette_score requires exact zeros
     return Geometry(graph, rows, distances)
 
 
@@ -112,7 +112,7 @@ def internal_scores(geometry: Geometry, labels: NDArray[np.integer]) -> dict[str
     """Compute scores that need no true classes: silhouette and modularity of W.
 
     Samples in no cluster count as a cluster of their own. The silhouette is NaN if it is not
-    defined: for a single cluster, or if every sample is one.
+    defined: for a single cluster, or if every sample is a cluster of its own.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def external_scores(true: NDArray, labels: NDArray[np.integer]) -> dict[str, flo
 def score_outcome(
     outcome: Outcome, *, true: NDArray | None = None, geometry: Geometry | None = None
 ) -> Row:
-    """Return the line of a method: external scores with true classes, internal ones without.
+    """Return the row of a method: external scores with true classes, internal ones without.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def sort_rows(rows: Iterable[Row], by: str) -> list[Row]:
-    """Return the rows, the largest score first; those without the score are last.
+    """Sort rows by a score, the largest first; rows without the score are last.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def sort_rows(rows: Iterable[Row], by: str) -> list[Row]:
 
 
 def agreement(labelings: Sequence[NDArray]) -> NDArray[np.float64]:
-    """Return the adjusted Rand index of every two labellings.
+    """Return the adjusted Rand index of every pair of labellings.
 
     Examples
     --------

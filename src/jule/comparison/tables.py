@@ -1,4 +1,4 @@
-"""The files of a comparison, as CSV."""
+"""The CSV files of a comparison: labels and scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCORES = ("nmi", "ac", "silhouette", "modularity")
 
 
 def labels_table(names: Sequence[str], indices: NDArray[np.integer], rows: Sequence[Row]) -> bytes:
-    r"""Return path and index of every sample, and its cluster by every method that finished.
+    r"""Return a table of each sample's path, index and cluster by every method that finished.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def labels_table(names: Sequence[str], indices: NDArray[np.integer], rows: Seque
 
 
 def scores_table(rows: Sequence[Row]) -> bytes:
-    r"""Return the scores of every method; what is not known is empty.
+    r"""Return a table of the scores of every method; cells that are not known are empty.
 
     Examples
     --------

@@ -28,11 +28,11 @@ from jule.paper.tables import latex, markdown
 from jule.text import match_name
 
 FOLDER = "clustering"
-SUPPLIED = ("frgc", "ytf")  # measured where the user has the files
+SUPPLIED = ("frgc", "ytf")  # measured only if the user has the files
 LARGE = ("coil100", "mnist")
 PAPER = {"preset": "jule-paper"}
 NEIGHBORS = {"graph": "neighbors"}
-ONLY_PAPER = {"min_cluster_size": 1}
+ONLY_PAPER = {"min_cluster_size": 1}  # tiny clusters count, as in the paper
 
 ROWS = (
     Row("K-means", "K-means"),
@@ -121,7 +121,7 @@ class ClusteringTable(Experiment):
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # fewer clusters are in the record
+                warnings.simplefilter("ignore", UserWarning)  # too few clusters: in the record
                 labels = row.make(data.n_clusters, seed).fit_predict(vectors)
             about["found"] = len(np.unique(labels[labels >= 0]))
             about["noise"] = float((labels < 0).mean())
@@ -164,7 +164,7 @@ class ClusteringTable(Experiment):
         return {f"{FOLDER}/{self.name}.tex": latex(header, rows, f"{self.title}.")}
 
     def _grid(self, results: Path, bold: str) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the cells: ours, and in brackets the paper's."""
+        """Return the header and the rows: our scores, with the paper's in brackets."""
         sets = [name for name in DISPLAY if self._has_records(results, name)]
         found = {row.name: [self._ours(results, row, name) for name in sets] for row in self.rows()}
         if self.features == "raw":
@@ -193,7 +193,7 @@ class ClusteringTable(Experiment):
         paper = paper_score(name, dataset, self.features)
         value = getattr(paper, self.score)
         if value is None and self.score == "nmi":
-            value = paper.reported_nmi  # of a method that the authors could not run
+            value = paper.reported_nmi  # of a method that the JULE authors could not run
         return "" if value is None else f" ({value:.3f})"
 
     def _has_records(self, results: Path, dataset: str) -> bool:
@@ -252,13 +252,13 @@ def _row(cell: Cell) -> Row:
 
 @lru_cache(maxsize=1)
 def _load(dataset: str) -> Dataset:
-    """Read a data set; the cells of one set follow each other."""
+    """Read a data set. One is cached, because the cells of a set are measured in succession."""
     return load_dataset(dataset)
 
 
 @lru_cache(maxsize=3)
 def _intensities(dataset: str, how: Preparation, is_non_negative: bool) -> NDArray[np.floating]:
-    """Return scaled intensities, rotated to at most n features unless they must stay positive.
+    """Return scaled intensities, rotated to at most n features unless they must not be negative.
 
     A rotation changes no distance. Images of COIL-100 have seven times as many values as there are
     images.
@@ -270,7 +270,7 @@ def _intensities(dataset: str, how: Preparation, is_non_negative: bool) -> NDArr
 def _learned(dataset: str, seed: int, context: Context) -> tuple[NDArray[np.floating], Record]:
     """Return the representation of joint learning, and the scores of its run.
 
-    The run is kept, because all methods need it.
+    The run is stored, because all methods use it.
     """
     data = _load(dataset)
     cell = Cell("", dataset, "default", seed)

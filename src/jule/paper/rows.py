@@ -14,7 +14,7 @@ from jule.paper.raw_gdl import FACES
 Features = Literal["raw", "learned"]
 
 CENTRED = ("K-means", "SC-NJW", "SC-ST", "SC-LS", "AC-Link", "AC-Zell", "AC-GDL", "AC-PIC")
-# Cells of the paper that only samples without centring give, besides those of faces.
+# Besides faces, the cells of the paper that are only reproduced without centring.
 NOT_CENTRED = {("AC-Link", "coil20")}
 
 
@@ -25,13 +25,13 @@ class Row:
     Attributes
     ----------
     name
-        Its name in the table.
+        Name of the row in the table.
     method
         Name of the method in `METHODS` or `MODERN`.
     parameters
         Parameters of the estimator, besides the number of clusters and the seed.
     is_paper
-        Whether the row has the settings of the paper, with whose numbers it is compared.
+        Whether the row has the settings of the paper and is compared with its numbers.
     left_out
         Data sets on which it is not measured, because it takes hours.
     """
