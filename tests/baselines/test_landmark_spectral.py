@@ -199,6 +199,12 @@ def test_any_number_of_clusters(n_clusters):
     assert LandmarkSpectralClustering(n_clusters).fit(samples).n_clusters_ == n_clusters
 
 
+def test_samples_that_all_landmarks_describe_alike_are_one_cluster():
+    with pytest.warns(UserWarning, match="1 clusters? instead of 2"):
+        labels = LandmarkSpectralClustering(2).fit_predict([[0.0], [1e6], [3e6], [4e6]])
+    assert labels.tolist() == [0, 0, 0, 0]
+
+
 def test_two_samples():
     assert LandmarkSpectralClustering(2).fit_predict([[0.0], [1.0]]).tolist() == [0, 1]
 

@@ -24,6 +24,7 @@ from jule.baselines._spectral import (
 )
 from jule.baselines.njw_spectral import (
     NJWSpectralClustering,
+    _check_scales,
     dense_gaussian,
     neighbor_gaussian,
     within_scatter,
@@ -434,6 +435,16 @@ def test_groups_of_copies(method, graph):
     samples = np.repeat([[0.0, 0.0], [5.0, 0.0], [0.0, 7.0], [7.0, 7.0]], 25, axis=0)
     labels = method(3, graph=graph).fit_predict(samples)
     assert all(len(set(labels[i : i + 25])) == 1 for i in range(0, 100, 25))
+
+
+def test_njw_tries_a_scale_that_is_given_twice_once():
+    samples = noise(60, 3)
+    once, twice = (
+        NJWSpectralClustering(3, graph="dense", scale=scales).fit(samples)
+        for scales in ((0.05, 0.4), (0.4, 0.05, 0.4))
+    )
+    assert set(_check_scales((0.4, 0.05, 0.4))) == {0.05, 0.4}
+    assert once.scale_ == twice.scale_
 
 
 def test_njw_keeps_the_scale_with_the_tightest_clusters():

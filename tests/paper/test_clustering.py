@@ -114,6 +114,18 @@ def test_methods_run_on_the_representation_of_one_run_per_seed(tmp_path, monkeyp
     found = [read_record(record_path(tmp_path, "learned", "ac-gdl", s)) for s in (0, 1)]
     assert [one["joint"]["settings"]["seed"] for one in found] == [0, 1]
     assert all(one["scores"]["nmi"] > 0.5 for one in found)
+    assert [one["seed"] for one in found] == [0, 1]
+    assert all(one["seconds"] > 0 and one["warnings"] == [] for one in found)
+
+
+def test_a_representation_of_other_settings_is_not_current(tmp_path, monkeypatch):
+    monkeypatch.setattr(clustering, "config_for", lambda _cell, _k: QUICK)
+    run(Table4(), tmp_path, methods=("AC-GDL",), seeds=1)
+    record = read_record(record_path(tmp_path, "learned", "ac-gdl"))
+    (cell,) = Table4().cells(Request(datasets=("digits",), methods=("AC-GDL",), seeds=1))
+    assert Table4().is_current(cell, record)
+    monkeypatch.setattr(clustering, "config_for", lambda _cell, _k: replace(QUICK, epochs=0.2))
+    assert not Table4().is_current(cell, record)
 
 
 def test_what_does_not_fit_is_recorded_as_such(tmp_path, monkeypatch):

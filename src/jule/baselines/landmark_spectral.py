@@ -245,6 +245,8 @@ def spectral_rows(weights: csr_array, k: int) -> NDArray[np.float64]:
     first = np.sqrt(sums / n)
     gram -= np.outer(first, first)
     values, right = eigh(gram, subset_by_index=[p - k, p - 1], overwrite_a=True)
+    if values[-1] <= TINY:  # the landmarks describe all samples alike
+        return np.zeros((n, 1))
     # A smaller value is 0 up to rounding, and its vector is noise.
     right = right[:, values > TINY]
     left: NDArray[np.float64] = scaled @ (right / np.sqrt(values[values > TINY]))

@@ -136,6 +136,7 @@ class NJWSpectralClustering(BaseClusterer):
             scatter = within_scatter(rows, found)
             if scatter < tightest:
                 tightest, labels, self.scale_ = scatter, found, scale
+            del affinity, normalized  # before the next ones are made
         return labels
 
     def _affinities(
@@ -226,7 +227,8 @@ def within_scatter(rows: NDArray[np.floating], labels: NDArray[np.integer]) -> f
 
 
 def _check_scales(scale: float | Sequence[float]) -> list[float]:
-    scales = [check_positive(value, "scale") for value in np.atleast_1d(scale).tolist()]
+    values = [check_positive(value, "scale") for value in np.atleast_1d(scale).tolist()]
+    scales = list(dict.fromkeys(values))
     if not scales:
         raise ValueError("scale must be a positive number, or several, got none")
     return scales
