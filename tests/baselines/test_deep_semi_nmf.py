@@ -279,7 +279,7 @@ def test_two_samples():
         ({"layers": (5, 2.5)}, "every number in layers must be an integer"),
         ({"max_iter": 0}, "max_iter must be an integer of 1 or more, got 0"),
         ({"tol": -1.0}, "tol must be a number of 0 or more"),
-        ({"nonlinearity": "tanh"}, "unknown nonlinearity 'tanh': choose 'linear' or 'relu'"),
+        ({"nonlinearity": "tanh"}, "unknown nonlinearity 'tanh': choose one of 'linear', 'relu'"),
     ],
 )
 def test_bad_parameters(options, message):

@@ -480,17 +480,25 @@ def test_auto_takes_neighbors_beyond_a_size(method, monkeypatch):
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        *[(method, {"graph": "full"}, "'auto', 'dense' or 'neighbors'") for method in ALL],
+        *[(method, {"graph": "full"}, "'auto', 'dense', 'neighbors'") for method in ALL],
         *[(m, {"graph": "neighbors", "n_neighbors": 0}, "n_neighbors must be") for m in ALL],
         *[(m, {"n_clusters": 31}, "cannot be made of n_samples=30") for m in ALL],
         (NJWSpectralClustering, {"scale": 0.0}, "scale must be positive, got 0.0"),
         (NJWSpectralClustering, {"scale": (0.1, -1.0)}, "scale must be positive, got -1.0"),
         (NJWSpectralClustering, {"scale": ()}, "scale must be a positive number"),
-        (NJWSpectralClustering, {"self_affinity": -1.0}, "self_affinity must be 0 or more"),
+        (
+            NJWSpectralClustering,
+            {"self_affinity": -1.0},
+            "self_affinity must be a number of 0 or more",
+        ),
         (NJWSpectralClustering, {"n_init": 0}, "n_init must be an integer of 1 or more"),
         (NJWSpectralClustering, {"preset": "ours"}, "choose one of 'original', 'jule-paper'"),
         (SelfTuningSpectralClustering, {"scale_neighbor": 0}, "scale_neighbor must be"),
-        (SelfTuningSpectralClustering, {"min_width": -1.0}, "min_width must be 0 or more"),
+        (
+            SelfTuningSpectralClustering,
+            {"min_width": -1.0},
+            "min_width must be a number of 0 or more",
+        ),
         (SelfTuningSpectralClustering, {"n_init": 1.5}, "n_init must be an integer"),
         (NormalizedCuts, {"scale": np.inf}, "scale must be positive"),
     ],

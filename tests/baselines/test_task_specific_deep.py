@@ -321,13 +321,13 @@ def test_codes_that_are_all_zero_make_one_cluster():
         ({"n_atoms": 0}, "n_atoms must be an integer of 1 or more"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more"),
         ({"n_neighbors": 0}, "n_neighbors must be an integer of 1 or more"),
-        ({"n_epochs": -1}, "n_epochs must be an integer of 1 or more"),
+        ({"n_epochs": -1}, "n_epochs must be an integer of 0 or more"),
         ({"lam": 0.0}, "lam must be positive"),
         ({"learning_rate": -1.0}, "learning_rate must be positive"),
-        ({"alpha": -1.0}, "alpha must be 0 or more"),
-        ({"balance": math.nan}, "balance must be 0 or more"),
-        ({"auxiliary": -0.5}, "auxiliary must be 0 or more"),
-        ({"loss": "hinge"}, "unknown loss 'hinge': choose 'entropy' or 'margin'"),
+        ({"alpha": -1.0}, "alpha must be a number of 0 or more"),
+        ({"balance": math.nan}, "balance must be a number of 0 or more"),
+        ({"auxiliary": -0.5}, "auxiliary must be a number of 0 or more"),
+        ({"loss": "hinge"}, "unknown loss 'hinge': choose one of 'entropy', 'margin'"),
     ],
 )
 def test_bad_parameters(options, message):

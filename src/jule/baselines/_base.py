@@ -54,6 +54,8 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             Ignored.
         """
         del y  # part of scikit-learn's interface
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # of an earlier fit, which this one may not set
         check_not_masked(X)
         samples: NDArray[np.floating] = validate_data(
             self,
@@ -63,7 +65,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             ensure_non_negative=self._non_negative,
         )
         k = _check_n_clusters(self.n_clusters, len(samples))
-        self._settings()  # raises for an unknown preset
+        self._check_parameters(k)
         check_not_identical(samples)
         first_copies = find_copies(samples)
         n_different = len(np.unique(first_copies))
@@ -90,6 +92,11 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.integer]:
         """Return the cluster of every sample, 0 or more: at most k clusters unless `_has_noise`."""
         raise NotImplementedError
+
+    def _check_parameters(self, k: int) -> None:
+        """Raise an error for bad parameters, before anything is computed, for any number k."""
+        del k  # most parameters do not depend on it
+        self._settings()  # raises for an unknown preset
 
     def _is_always_needed(self) -> bool:
         """Return whether `_cluster` must run even if there is only one way to make k clusters."""

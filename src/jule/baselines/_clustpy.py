@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.baselines._base import BaseClusterer
-from jule.baselines._spectral import check_count
+from jule.baselines._checks import check_count
 from jule.forward.prepare import fit_range
 
 
@@ -36,9 +36,12 @@ class _FromClustPy(BaseClusterer):
         self.clustering_epochs = clustering_epochs
         self.random_state = random_state
 
-    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
         check_count(self.pretrain_epochs, "pretrain_epochs")
         check_count(self.clustering_epochs, "clustering_epochs")
+
+    def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
         method = getattr(_import_clustpy(), self._name)
         vectors = fit_range(samples)[0].astype(np.float32)
         vectors /= np.sqrt(np.mean(vectors**2, dtype=np.float64))

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import HDBSCAN as SklearnHDBSCAN
 
 from jule.baselines._base import BaseClusterer
-from jule.baselines._spectral import MAX_DENSE, check_count
+from jule.baselines._checks import check_count
+from jule.baselines._spectral import MAX_DENSE
 from jule.forward import default_min_cluster_size
 from jule.forward.prepare import fit_range
 from jule.memory import check_memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,25 +136,3 @@ def solve_shifted(matrix: csr_array, shifts: Array, right: Array, start: Array) 
 def _dots(a: Array, b: Array) -> Array:
     dots: Array = np.einsum("ij,ij->j", a, b)
     return dots
-
-
-def check_count(value: int, name: str, least: int = 1) -> None:
-    """Raise an error unless a parameter is an integer that is large enough.
-
-    Examples
-    --------
-    >>> check_count(3, "n_init")
-    """
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be an integer of {least} or more, got {value!r}")
-
-
-def check_not_negative(value: float, name: str) -> None:
-    """Raise an error unless a parameter is a finite number of 0 or more.
-
-    Examples
-    --------
-    >>> check_not_negative(0.5, "lam")
-    """
-    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise ValueError(f"{name} must be a number of 0 or more, got {value!r}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from jule.baselines._checks import check_choice, check_count
 from jule.forward import Neighbors, nearest_neighbors
 from jule.memory import check_memory
 
@@ -17,6 +17,17 @@ Matrix: TypeAlias = NDArray[np.float64] | sparse.csr_array
 
 MAX_DENSE = 12_000  # samples up to which "auto" compares all pairs: a table of 1.2 GB
 BLOCK = 512  # rows of a block of distances
+
+
+def check_graph(graph: Graph, n_neighbors: int) -> None:
+    """Raise an error unless the parameters of a graph are usable.
+
+    Examples
+    --------
+    >>> check_graph("neighbors", 7)
+    """
+    check_choice(graph, "graph", get_args(Graph))
+    check_count(n_neighbors, "n_neighbors")
 
 
 def is_dense(graph: Graph, n: int) -> bool:
@@ -34,8 +45,6 @@ def is_dense(graph: Graph, n: int) -> bool:
     >>> is_dense("auto", 12_000), is_dense("auto", 12_001)
     (True, False)
     """
-    if graph not in ("auto", "dense", "neighbors"):
-        raise ValueError(f"unknown graph {graph!r}: choose 'auto', 'dense' or 'neighbors'")
     return graph == "dense" or (graph == "auto" and n <= MAX_DENSE)
 
 
@@ -92,35 +101,7 @@ def find_neighbors(samples: NDArray[np.floating], n_neighbors: int) -> Neighbors
     >>> find_neighbors(np.array([[0.0], [1.0], [3.0]]), 20).indices.tolist()
     [[1, 2], [0, 2], [1, 0]]
     """
-    return nearest_neighbors(
-        samples, min(check_count(n_neighbors, "n_neighbors"), len(samples) - 1)
-    )
-
-
-def check_count(value: int, name: str) -> int:
-    """Return a parameter that must be an integer of 1 or more.
-
-    Examples
-    --------
-    >>> check_count(20, "n_neighbors")
-    20
-    """
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer of 1 or more, got {value!r}")
-    return int(value)
-
-
-def check_positive(value: float, name: str) -> float:
-    """Return a parameter that must be positive and finite.
-
-    Examples
-    --------
-    >>> check_positive(0.05, "scale")
-    0.05
-    """
-    if not 0 < value < np.inf:
-        raise ValueError(f"{name} must be positive, got {value!r}")
-    return float(value)
+    return nearest_neighbors(samples, min(n_neighbors, len(samples) - 1))
 
 
 def symmetric_graph(

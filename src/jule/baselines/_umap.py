@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.baselines._base import BaseClusterer
+from jule.baselines._checks import check_count
 from jule.baselines._density import NoisyClusterer, run_hdbscan
 from jule.baselines._rounding import round_by_kmeans
-from jule.baselines._spectral import check_count, find_neighbors
+from jule.baselines._spectral import find_neighbors
 from jule.forward.prepare import fit_range
 
 FEWEST_FOR_SPECTRAL = 20  # samples; with fewer, UMAP starts from random positions

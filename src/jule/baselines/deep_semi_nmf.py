@@ -12,9 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
 from jule.baselines._base import BaseClusterer
+from jule.baselines._checks import check_choice, check_count, check_not_negative
 from jule.baselines._factors import (
-    check_count,
-    check_not_negative,
     divide_by_mean_length,
     rotate_to_fewer,
     row_blocks,
@@ -125,7 +124,7 @@ class DeepSemiNMF(BaseClusterer):
         self.random_state = random_state
 
     def _cluster(self, samples: Array, k: int) -> NDArray[np.int32]:
-        layers, max_iter = self._check()
+        layers, max_iter = self._layers_and_max_iter()
         n, d = samples.shape
         check_memory(
             samples.itemsize * n * d + 8 * (3 * n * d + 8 * (n + d) * max(layers)),
@@ -139,22 +138,23 @@ class DeepSemiNMF(BaseClusterer):
             factors, self.n_iter_ = factorise(samples, layers, max_iter, self.tol, rng)
         return round_by_kmeans(factors, k, max_iter=300, random_state=rng)
 
-    def _check(self) -> tuple[Sequence[int], int]:
-        """Return the layers and the number of iterations."""
-        if self.nonlinearity not in DEFAULTS:
-            raise ValueError(
-                f"unknown nonlinearity {self.nonlinearity!r}: choose 'linear' or 'relu'"
-            )
-        default_layers, default_max_iter = DEFAULTS[self.nonlinearity]
-        layers = default_layers if self.layers is None else self.layers
-        max_iter = default_max_iter if self.max_iter is None else self.max_iter
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        check_choice(self.nonlinearity, "nonlinearity", tuple(DEFAULTS))
+        layers, max_iter = self._layers_and_max_iter()
         if not isinstance(layers, Sequence) or not layers:
             raise ValueError(f"layers must be a sequence of numbers of factors, got {layers!r}")
         for size in layers:
             check_count(size, "every number in layers", least=2)
         check_count(max_iter, "max_iter")
         check_not_negative(self.tol, "tol")
-        return layers, max_iter
+
+    def _layers_and_max_iter(self) -> tuple[Sequence[int], int]:
+        layers, max_iter = DEFAULTS[self.nonlinearity]
+        return (
+            layers if self.layers is None else self.layers,
+            max_iter if self.max_iter is None else self.max_iter,
+        )
 
 
 def factorise(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from numpy.typing import NDArray
 
 from jule.baselines._base import BaseClusterer
+from jule.baselines._checks import check_count
 from jule.baselines._rounding import round_by_kmeans
 from jule.forward.prepare import fit_range
 
@@ -61,9 +60,11 @@ class KMeans(BaseClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        check_count(self.n_init, "n_init")
+
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
-        if not isinstance(self.n_init, Integral) or self.n_init < 1:
-            raise ValueError(f"n_init must be an integer of 1 or more, got {self.n_init!r}")
         return round_by_kmeans(
             fit_range(samples)[0],
             k,

@@ -14,6 +14,7 @@ from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer
+from jule.baselines._checks import check_choice
 from jule.baselines._rounding import round_by_kmeans
 from jule.forward.prepare import fit_range
 from jule.images.copies import find_copies
@@ -102,7 +103,6 @@ class LandmarkSpectralClustering(BaseClusterer):
         self.random_state = random_state
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
-        self._check_parameters(k)
         random = check_random_state(self.random_state)
         vectors, exponent = fit_range(samples)
         landmarks = choose_landmarks(vectors, self.n_landmarks, self.landmarks, random)
@@ -110,9 +110,8 @@ class LandmarkSpectralClustering(BaseClusterer):
         return round_by_kmeans(spectral_rows(weights, k), k, random_state=random)
 
     def _check_parameters(self, k: int) -> None:
-        if self.landmarks not in LANDMARKS:
-            known = ", ".join(map(repr, LANDMARKS))
-            raise ValueError(f"unknown landmarks {self.landmarks!r}: choose one of {known}")
+        super()._check_parameters(k)
+        check_choice(self.landmarks, "landmarks", LANDMARKS)
         if not isinstance(self.n_landmarks, Integral) or self.n_landmarks <= k:
             raise ValueError(
                 f"n_landmarks must be an integer greater than n_clusters={k}, "

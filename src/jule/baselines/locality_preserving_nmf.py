@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import RandomState
@@ -12,9 +12,8 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer, Preset
+from jule.baselines._checks import check_count, check_not_negative
 from jule.baselines._factors import (
-    check_count,
-    check_not_negative,
     divide_by_mean_length,
     row_blocks,
     solve_gram,
@@ -128,10 +127,18 @@ class LocalityPreservingNMF(BaseClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        settings = self._settings()
+        for name in ("n_neighbors", "n_init", "max_iter"):
+            check_count(settings[name], name)
+        if settings["n_factors"] is not None:
+            check_count(settings["n_factors"], "n_factors")
+        check_not_negative(settings["lam"], "lam")
+
     def _cluster(self, samples: Array, k: int) -> NDArray[np.int32]:
         settings = self._settings()
         n_factors = k if settings["n_factors"] is None else settings["n_factors"]
-        _check(settings, n_factors)
         n, d = samples.shape
         n_factors = min(n_factors, n)
         check_memory(
@@ -281,10 +288,3 @@ def start(samples: Array, n_factors: int, rng: RandomState) -> tuple[Array, Arra
     exact = parts.astype(np.float64)
     inverse = solve_gram(exact.T @ exact, exact.T)
     return np.maximum(samples @ inverse.T.astype(samples.dtype), 0), parts
-
-
-def _check(settings: dict[str, Any], n_factors: int) -> None:
-    check_count(n_factors, "n_factors")
-    for name in ("n_neighbors", "n_init", "max_iter"):
-        check_count(settings[name], name)
-    check_not_negative(settings["lam"], "lam")

@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer, Preset
+from jule.baselines._checks import check_count, check_not_negative, check_positive
 from jule.baselines._eigenvectors import leading_eigenvectors
 from jule.baselines._rounding import round_by_kmeans
 from jule.baselines._spectral import (
     Graph,
     Matrix,
-    check_count,
-    check_positive,
+    check_graph,
     find_neighbors,
     is_dense,
     normalize,
@@ -123,16 +123,23 @@ class NJWSpectralClustering(BaseClusterer):
         self.preset = preset
         self.random_state = random_state
 
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        settings = self._settings()
+        check_graph(self.graph, self.n_neighbors)
+        check_count(settings["n_init"], "n_init")
+        check_not_negative(settings["self_affinity"], "self_affinity")
+        _check_scales(settings["scale"])
+
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
         settings = self._settings()
-        n_init = check_count(settings["n_init"], "n_init")
         random_state = check_random_state(self.random_state)
         samples, _ = fit_range(samples)
         tightest = np.inf
         for scale, affinity in self._affinities(samples, settings):
             normalized = normalize(affinity, affinity.sum(axis=1))
             rows = unit_rows(leading_eigenvectors(normalized, k))
-            found = round_by_kmeans(rows, k, n_init=n_init, random_state=random_state)
+            found = round_by_kmeans(rows, k, n_init=settings["n_init"], random_state=random_state)
             scatter = within_scatter(rows, found)
             if scatter < tightest:
                 tightest, labels, self.scale_ = scatter, found, scale
@@ -144,8 +151,6 @@ class NJWSpectralClustering(BaseClusterer):
     ) -> Iterator[tuple[float, Matrix]]:
         """Yield every scale with its affinities (step 1)."""
         own = float(settings["self_affinity"])
-        if not 0 <= own < np.inf:
-            raise ValueError(f"self_affinity must be 0 or more, got {own!r}")
         if is_dense(self.graph, len(samples)):
             scales = _check_scales(settings["scale"])
             distances = squared_distances(samples, n_tables=min(len(scales), 2))

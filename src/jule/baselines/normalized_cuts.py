@@ -8,12 +8,13 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer
+from jule.baselines._checks import check_positive
 from jule.baselines._discretize import discretize
 from jule.baselines._eigenvectors import leading_eigenvectors
 from jule.baselines._spectral import (
     Graph,
     Matrix,
-    check_positive,
+    check_graph,
     find_neighbors,
     inverse_roots,
     is_dense,
@@ -100,14 +101,20 @@ class NormalizedCuts(BaseClusterer):
         self.scale = scale
         self.random_state = random_state
 
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        check_graph(self.graph, self.n_neighbors)
+        if self.scale is not None:
+            check_positive(self.scale, "scale")
+
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.intp]:
         samples, _ = fit_range(samples)
         affinity: Matrix
         if is_dense(self.graph, len(samples)):
-            scale = DENSE_SCALE if self.scale is None else check_positive(self.scale, "scale")
+            scale = DENSE_SCALE if self.scale is None else self.scale
             affinity = dense_quartic(squared_distances(samples), scale)
         else:
-            scale = NEIGHBOR_SCALE if self.scale is None else check_positive(self.scale, "scale")
+            scale = NEIGHBOR_SCALE if self.scale is None else self.scale
             affinity = neighbor_quartic(find_neighbors(samples, self.n_neighbors), scale)
         return discretize(cut_vectors(affinity, k), check_random_state(self.random_state))
 

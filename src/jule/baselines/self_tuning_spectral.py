@@ -11,12 +11,13 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer, Preset
+from jule.baselines._checks import check_count, check_not_negative
 from jule.baselines._cosine_kmeans import cosine_kmeans
 from jule.baselines._eigenvectors import leading_eigenvectors
 from jule.baselines._spectral import (
     Graph,
     Matrix,
-    check_count,
+    check_graph,
     find_neighbors,
     is_dense,
     normalize,
@@ -115,24 +116,27 @@ class SelfTuningSpectralClustering(BaseClusterer):
         self.preset = preset
         self.random_state = random_state
 
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        check_graph(self.graph, self.n_neighbors)
+        check_count(self.scale_neighbor, "scale_neighbor")
+        check_not_negative(self._settings()["min_width"], "min_width")
+        check_count(self.n_init, "n_init")
+
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.intp]:
-        n_init = check_count(self.n_init, "n_init")
         min_width = float(self._settings()["min_width"])
-        if not 0 <= min_width < np.inf:
-            raise ValueError(f"min_width must be 0 or more, got {min_width!r}")
-        which = min(check_count(self.scale_neighbor, "scale_neighbor"), len(samples) - 1)
+        which = min(self.scale_neighbor, len(samples) - 1)
         samples, exponent = fit_range(samples)
         min_width = float(np.ldexp(min_width, -2 * exponent))
         affinity: Matrix
         if is_dense(self.graph, len(samples)):
             affinity = dense_self_tuning(squared_distances(samples), which, min_width)
         else:
-            n_neighbors = check_count(self.n_neighbors, "n_neighbors")
-            neighbors = find_neighbors(samples, max(n_neighbors, which))
-            affinity = neighbor_self_tuning(neighbors, n_neighbors, which, min_width)
+            neighbors = find_neighbors(samples, max(self.n_neighbors, which))
+            affinity = neighbor_self_tuning(neighbors, self.n_neighbors, which, min_width)
         normalized = normalize(affinity, affinity.sum(axis=1))
         rows = unit_rows(leading_eigenvectors(normalized, k, "LM"))
-        return cosine_kmeans(rows, k, check_random_state(self.random_state), n_init=n_init)
+        return cosine_kmeans(rows, k, check_random_state(self.random_state), n_init=self.n_init)
 
 
 def dense_self_tuning(

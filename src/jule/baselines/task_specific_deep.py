@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.random import RandomState
@@ -15,8 +15,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer, number_by_first
+from jule.baselines._checks import (
+    check_choice,
+    check_count,
+    check_not_negative,
+    check_positive,
+)
+from jule.baselines._factors import rotate_to_fewer
 from jule.baselines._rounding import round_by_kmeans
-from jule.baselines._spectral import check_count, check_positive, unit_rows
+from jule.baselines._spectral import unit_rows
 from jule.baselines._unrolled import (
     Network,
     encode,
@@ -150,7 +157,6 @@ class TaskSpecificDeepClustering(BaseClusterer):
         self.random_state = random_state
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
-        self._check_parameters()
         random = check_random_state(self.random_state)
         vectors = _scaled(samples)
         check_memory(
@@ -171,18 +177,16 @@ class TaskSpecificDeepClustering(BaseClusterer):
         scores = encode(vectors, laplacian(weights), network)[-1] @ network.scores.T
         return np.asarray(scores.argmax(axis=1), np.int32)
 
-    def _check_parameters(self) -> None:
-        check_count(self.n_atoms, "n_atoms")
-        check_count(self.batch_size, "batch_size")
-        check_positive(self.lam, "lam")
-        check_positive(self.learning_rate, "learning_rate")
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        for name in ("n_atoms", "n_neighbors", "batch_size"):
+            check_count(getattr(self, name), name)
+        check_count(self.n_epochs, "n_epochs", least=0)
+        for name in ("lam", "learning_rate"):
+            check_positive(getattr(self, name), name)
         for name in ("alpha", "balance", "auxiliary"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
-        if self.n_epochs != 0:
-            check_count(self.n_epochs, "n_epochs")
-        if self.loss not in ("entropy", "margin"):
-            raise ValueError(f"unknown loss {self.loss!r}: choose 'entropy' or 'margin'")
+            check_not_negative(getattr(self, name), name)
+        check_choice(self.loss, "loss", get_args(Loss))
 
     def _train(
         self,
@@ -227,9 +231,7 @@ def _scaled(samples: NDArray[np.floating]) -> NDArray[np.float32]:
     # If the samples share a large mean, D'D has one huge eigenvalue, and training diverges.
     vectors = vectors - vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
     vectors /= np.linalg.norm(vectors, axis=1).mean()
-    if vectors.shape[1] > len(vectors):  # norms and inner products stay the same
-        vectors = np.asarray(np.linalg.qr(vectors.T, mode="r")).T
-    return np.ascontiguousarray(vectors, np.float32)
+    return np.ascontiguousarray(rotate_to_fewer(vectors), np.float32)
 
 
 def _atoms(

@@ -1,0 +1,37 @@
+"""What all baselines share: parameters are checked whatever the samples, and fits leave nothing."""
+
+import numpy as np
+import pytest
+
+from jule.baselines import METHODS, NJWSpectralClustering
+
+SAMPLES = np.arange(12.0)[:, None] ** 2
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("K-means", {"n_init": -3}),
+        ("SC-NJW", {"scale": "wide"}),
+        ("SC-NJW", {"graph": "full"}),
+        ("SC-ST", {"min_width": None, "n_neighbors": 2.5}),
+        ("SC-LS", {"n_nearest": 1}),
+        ("N-Cuts", {"scale": -1.0}),
+        ("AC-Zell", {"a": 0.0}),
+        ("NMF-LP", {"lam": "x"}),
+        ("NMF-D", {"layers": 5}),
+        ("TSC-D", {"alpha": "x"}),
+    ],
+)
+@pytest.mark.parametrize("n_clusters", [1, 3, len(SAMPLES)])
+def test_bad_parameters_are_refused_for_any_number_of_clusters(method, options, n_clusters):
+    with pytest.raises(ValueError, match=next(reversed(options))):
+        METHODS[method](n_clusters, **options).fit(SAMPLES)
+
+
+def test_nothing_is_left_of_an_earlier_fit():
+    model = NJWSpectralClustering(3).fit(SAMPLES)
+    assert model.scale_ > 0
+    model.set_params(n_clusters=1).fit(SAMPLES)
+    assert not hasattr(model, "scale_")
+    assert model.n_clusters_ == 1
