@@ -146,9 +146,9 @@ def test_groups_of_duplicates():
     [
         ({"n_clusters": 0}, "of 1 or more, got 0"),
         ({"n_clusters": 31}, "cannot be made of n_samples=30"),
-        ({"n_neighbors": 0}, "k must be between 1 and"),
+        ({"n_neighbors": 0}, "n_neighbors must be an integer of 1 or more"),
         ({"a": 0.0}, "a must be positive"),
-        ({"min_cluster_size": 0}, "min_cluster_size must be 1"),
+        ({"min_cluster_size": 0}, "min_cluster_size must be an integer of 1 or more"),
         ({"method": "fast"}, "'exact' or 'approximate'"),
     ],
 )

@@ -147,6 +147,25 @@ def test_errors_say_what_to_do(refused, trained, vectors):
     assert "--size applies to pixels" in failed("--features", trained.folder / "run", "--size", 9)
     assert "--features" in failed(trained.folder / "run", "-k", 2)
     assert "gone.npy" in failed("gone.npy", "-k", 2)
+    run = trained.folder / "run"
+    assert "--strict applies to pixels" in failed("--features", run, "--strict")
+
+
+@pytest.mark.usefixtures("methods")
+def test_what_would_lose_the_results_is_refused_before_the_methods_run(refused, vectors):
+    def failed(*arguments):
+        return refused("compare", *arguments, cwd=vectors)
+
+    (vectors / "file").touch()
+    out = ("--out", "file/sub")
+    assert "is a file: choose another folder for --out" in failed("plain.npy", "-k", 2, *out)
+    images = np.random.default_rng(0).integers(0, 256, (6, 4, 4), dtype=np.uint8)
+    np.savez(vectors / "holes.npz", images=images, labels=[0, 1, np.nan, 0, 1, 1])
+    assert "without a true class (NaN)" in failed("holes.npz", "-k", 2)
+    np.save(vectors / "grey.npy", np.ones((5, 3)) * np.arange(1, 6)[:, None])
+    assert "differ only in brightness" in failed("grey.npy", "-k", 2)
+    (vectors / "pictures").mkdir()
+    assert "is inside pictures" in failed("pictures", "-k", 2, "--out", "pictures/out")
 
 
 @pytest.mark.usefixtures("methods")

@@ -116,12 +116,14 @@ class Hangs(Halves):
 class Features(Halves):
     """Labels every sample with its number of features."""
 
+    _is_rotation_invariant = True
+
     def fit(self, vectors):
         self.labels_ = np.full(len(vectors), vectors.shape[1])
         return self
 
 
-class PositiveFeatures(Features):
-    """The same, and refuses negative values."""
+class OwnFeatures(Features):
+    """The same, and the single features matter."""
 
-    _non_negative = True
+    _is_rotation_invariant = False

@@ -34,9 +34,9 @@ def test_wide_vectors_are_rotated_and_copies_stay_exact():
         assert (rotated[3] == rotated[1]).all()
         seen = {
             method: run_method("it", method, path, 2).labels[0].tolist()
-            for method in (made.Features, made.PositiveFeatures)
+            for method in (made.Features, made.OwnFeatures)
         }
-    assert seen == {made.Features: [4] * 4, made.PositiveFeatures: [50] * 4}
+    assert seen == {made.Features: [4] * 4, made.OwnFeatures: [50] * 4}
 
 
 def test_a_method_that_is_not_random_runs_once(stored):

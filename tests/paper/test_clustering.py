@@ -59,17 +59,18 @@ def test_rows_are_prepared_as_the_papers_numbers_need_it():
     assert by_name["AC-GDL"].preparation("umist") == "l2"
     assert by_name["AC-GDL (absorbing)"].preparation("usps") == "l2"
     assert by_name["N-Cuts"].preparation("usps") == "l2"
-    assert [row.method for row in ROWS if row.is_non_negative] == ["NMF-LP", "NMF-LP"]
+    assert {row.method for row in ROWS if row.is_non_negative} == {"NMF-LP"}
+    assert {row.method for row in ROWS if not row.is_rotation_invariant} == {"NMF-LP", "NMF-D"}
 
 
-def test_wide_intensities_are_rotated_unless_they_must_stay_positive(monkeypatch):
+def test_wide_intensities_are_rotated_where_only_distances_matter(monkeypatch):
     images = np.random.default_rng(0).integers(0, 256, (4, 5, 5), dtype=np.uint8)
     monkeypatch.setattr(clustering, "_load", lambda _: SimpleNamespace(images=images))
     scaled = prepare(images, "l2")
-    rotated = clustering._intensities("wide", "l2", False)
+    rotated = clustering._intensities("wide", "l2", True)
     assert rotated.shape == (4, 4)
     np.testing.assert_allclose(rotated @ rotated.T, scaled @ scaled.T, atol=1e-6)
-    np.testing.assert_array_equal(clustering._intensities("wide", "l2", True), scaled)
+    np.testing.assert_array_equal(clustering._intensities("wide", "l2", False), scaled)
 
 
 def test_methods_that_refuse_negative_values_get_a_shifted_representation(tmp_path, monkeypatch):

@@ -40,6 +40,8 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     _presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"original": {}}
     # Whether the method chooses the number of clusters itself and labels noise -1.
     _has_noise: ClassVar[bool] = False
+    # Whether only distances matter, not the single features.
+    _is_rotation_invariant: ClassVar[bool] = True
     # Whether negative values raise an error.
     _non_negative: ClassVar[bool] = False
 

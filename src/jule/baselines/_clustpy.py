@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import random
 from collections.abc import Iterator
 from types import ModuleType
 from typing import ClassVar
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from jule.baselines._base import BaseClusterer
 from jule.baselines._checks import check_count
+from jule.baselines._seeds import global_seeds_kept
 from jule.forward.prepare import fit_range
 
 
@@ -22,6 +22,7 @@ class _FromClustPy(BaseClusterer):
     """Base class of ClustPy's deep methods; `_name` is the name of the class in ClustPy."""
 
     _name: ClassVar[str]
+    _is_rotation_invariant = False
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class _FromClustPy(BaseClusterer):
         method = getattr(_import_clustpy(), self._name)
         vectors = fit_range(samples)[0].astype(np.float32)
         vectors /= np.sqrt(np.mean(vectors**2, dtype=np.float64))
-        with _global_seeds_kept(), _silenced():
+        with global_seeds_kept(), _silenced():  # ClustPy seeds all generators
             model = method(
                 k,
                 pretrain_epochs=self.pretrain_epochs,
@@ -208,20 +209,6 @@ def _make_torchvision_importable() -> None:
             torch.library.define(
                 f"torchvision::{name}", "(Tensor dets, Tensor scores, float threshold) -> Tensor"
             )
-
-
-@contextlib.contextmanager
-def _global_seeds_kept() -> Iterator[None]:
-    """Restore the states of the global random generators, all of which ClustPy seeds."""
-    import torch
-
-    python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        with torch.random.fork_rng():
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(legacy)  # noqa: NPY002
 
 
 @contextlib.contextmanager

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, qr
 from scipy.sparse import csr_array
 
+from jule.memory import check_memory
+
 BLOCK_BYTES = 2**20  # one block of rows and its approximation fit in the cache of a core
 MIN_ROWS = 32  # fewer rows make matrix products slow
 RIDGE = 1e-9  # of a Gram matrix, times its trace
@@ -43,6 +45,7 @@ def rotate_to_fewer(samples: Array) -> Array:
     n, d = samples.shape
     if d <= n:
         return samples
+    check_memory(2 * samples.nbytes, f"the rotation of {n:,} samples with {d:,} values")
     (triangle,) = qr(samples.T, mode="r")
     return np.ascontiguousarray(triangle[:n].T)
 

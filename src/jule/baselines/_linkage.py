@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.baselines._base import BaseClusterer
+from jule.baselines._checks import check_count, check_positive
 from jule.forward import MergeTree, default_min_cluster_size
 from jule.forward.neighbors import Method
 from jule.forward.restrict import join_copies_first
@@ -22,6 +23,8 @@ class BaseLinkage(BaseClusterer):
         joined first.
     """
 
+    n_neighbors: int
+    a: float
     min_cluster_size: int | None
     method: Method
     tree_: MergeTree
@@ -29,6 +32,13 @@ class BaseLinkage(BaseClusterer):
     def _merge(self, samples: NDArray[np.floating]) -> MergeTree:
         """Return the tree of all merges."""
         raise NotImplementedError
+
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        check_count(self.n_neighbors, "n_neighbors")
+        check_positive(self.a, "a")
+        if self.min_cluster_size is not None:
+            check_count(self.min_cluster_size, "min_cluster_size")
 
     def _is_always_needed(self) -> bool:
         return True  # for the tree

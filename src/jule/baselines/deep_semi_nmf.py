@@ -106,6 +106,8 @@ class DeepSemiNMF(BaseClusterer):
 
     n_iter_: int
 
+    _is_rotation_invariant = False
+
     def __init__(
         self,
         n_clusters: int = 8,

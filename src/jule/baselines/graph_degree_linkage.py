@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.baselines._checks import check_count, check_not_negative
 from jule.baselines._linkage import BaseLinkage
 from jule.forward import MergeTree, agglomerate, prepare
 from jule.forward.affinity import Kernel
@@ -107,6 +110,13 @@ class GraphDegreeLinkage(BaseLinkage):
         self.min_cluster_size = min_cluster_size
         self.method = method
         self.random_state = random_state
+
+    def _check_parameters(self, k: int) -> None:
+        super()._check_parameters(k)
+        check_count(self.n_near, "n_near")
+        check_not_negative(self.lam, "lam")
+        if not isinstance(self.alpha, Real):
+            raise ValueError(f"alpha must be a number, got {self.alpha!r}")
 
     def _is_random(self) -> bool:
         return super()._is_random() or self.init == "kmeans"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Literal
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer
@@ -149,7 +151,9 @@ def choose_landmarks(
         tol=0.0,
         random_state=random,
     )
-    centres: NDArray[np.floating] = means.fit(vectors).cluster_centers_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer landmarks will do
+        centres: NDArray[np.floating] = means.fit(vectors).cluster_centers_
     return centres
 
 

@@ -99,6 +99,7 @@ class LocalityPreservingNMF(BaseClusterer):
     n_iter_: int
 
     _non_negative = True
+    _is_rotation_invariant = False
     _presets: ClassVar = {
         "original": {"n_factors": None, "lam": 100.0, "max_iter": 200, "weighted": False},
         "jule-paper": {"n_factors": 10, "lam": 0.0, "max_iter": 50, "weighted": True},

@@ -23,6 +23,7 @@ from jule.baselines._checks import (
 )
 from jule.baselines._factors import rotate_to_fewer
 from jule.baselines._rounding import round_by_kmeans
+from jule.baselines._seeds import global_seeds_kept
 from jule.baselines._spectral import unit_rows
 from jule.baselines._unrolled import (
     Network,
@@ -248,7 +249,8 @@ def _atoms(
         fit_algorithm="cd",
         random_state=random,
     )
-    with warnings.catch_warnings():
+    # The learner's coordinate descent draws from numpy's global generator.
+    with warnings.catch_warnings(), global_seeds_kept():
         warnings.simplefilter("ignore", ConvergenceWarning)  # about the codes of a single batch
         # In float32 the learner cannot reach its tolerance, and takes far longer.
         return np.asarray(learner.fit(vectors.astype(np.float64)).components_, np.float32)

@@ -100,13 +100,21 @@ def compare(
       jule compare --features photos-run --methods all --out comparison
     """
     check_reading_options(size, aspect, colour)
-    _check_out(out, overwrite)
+    _check_out(out, overwrite, source)
     if features == PIXELS:
         source, k = _check_pixels(source, n_clusters)
         known, asked = _find_methods(methods)
         data = from_pixels(source, k, size, aspect, colour, strict, folder_classes, cache)
     else:
-        _check_features(features, size, folder_classes)
+        given = {
+            "--size": size is not None,
+            "--aspect": aspect != "crop",
+            "--colour": colour != "auto",
+            "--strict": strict,
+            "--folder-classes": folder_classes,
+            "--cache": cache is not None,
+        }
+        _check_features(features, [option for option, is_given in given.items() if is_given])
         known, asked = _find_methods(methods)
         data = from_run(Path(features), source, n_clusters)
     say(f"{data.description}; {counted(data.n_clusters, 'cluster')}")
@@ -143,12 +151,11 @@ def _check_pixels(source: str | None, n_clusters: int | None) -> tuple[str, int]
     return source, n_clusters
 
 
-def _check_features(features: str, size: str | None, folder_classes: bool) -> None:
+def _check_features(features: str, options: Sequence[str]) -> None:
     if not Path(features).is_dir():
         raise ValueError(f"--features is {PIXELS} or a run folder, and {features} is neither")
-    if size is not None or folder_classes:
-        option = "--size" if size is not None else "--folder-classes"
-        raise ValueError(f"{option} applies to pixels only, not to --features {features}")
+    if options:
+        raise ValueError(f"{options[0]} applies to pixels only, not to --features {features}")
 
 
 def _find_methods(given: str | None) -> tuple[dict[str, type[Any]], list[str] | None]:
@@ -161,7 +168,7 @@ def _find_methods(given: str | None) -> tuple[dict[str, type[Any]], list[str] | 
     if given is None:
         return known, None
     names = list(filter(None, map(str.strip, given.split(","))))
-    if [name.lower() for name in names] == [ALL]:
+    if ALL in map(str.lower, names):
         return known, list(known)
     if not names:
         raise ValueError(f"--methods needs names, or all: the known ones are {', '.join(known)}")
@@ -233,14 +240,24 @@ def _score(data: Input, outcomes: Sequence[Outcome]) -> list[Row]:
 # ---- files
 
 
-def _check_out(out: Path | None, overwrite: bool) -> None:
-    """Raise unless the folder is new, empty, or has only files that may be replaced."""
+def _check_out(out: Path | None, overwrite: bool, source: str | None) -> None:
+    """Raise unless the folder can be made, is empty, or has only files that may be replaced."""
     from jule.files import is_leftover
 
-    if out is None or not out.exists():
+    if out is None:
         return
-    if not out.is_dir():
-        raise FileExistsError(f"{out} is a file: choose another folder")
+    if source is not None and out.resolve().is_relative_to(Path(source).resolve()):
+        raise ValueError(
+            f"{out} is inside {source}, among the pictures, and would be read with them next time: "
+            "choose another folder"
+        )
+    nearest = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise FileExistsError(f"{nearest} is a file: choose another folder for --out")
+    if not os.access(nearest, os.W_OK):
+        raise PermissionError(f"{nearest} cannot be written to: choose another folder for --out")
+    if not out.exists():
+        return
     found = {name for name in os.listdir(out) if not is_leftover(name)}
     if found - {LABELS, SCORES, AGREEMENT} or (found and SCORES not in found):
         raise FileExistsError(f"{out} has other files in it: choose another folder")

@@ -82,11 +82,19 @@ def from_pixels(
     print_skipped(data)
     _check_count(source, len(data), n_clusters)
     with status("loading"):
+        import numpy as np
+
         from jule.forward import prepare
         from jule.forward.prepare import check_not_identical
 
+    _check_classes(source, data.labels)
+    check_not_identical(data.samples.reshape(len(data), -1))
     vectors = prepare(data.samples)
-    check_not_identical(vectors)
+    if np.ptp(vectors, axis=0).max() <= 8 * np.finfo(vectors.dtype).eps:
+        raise ValueError(
+            f"the samples of {source} differ only in brightness, which the division by their L2 "
+            "norms removes: there is nothing to compare"
+        )
     kind = "image" if data.samples.ndim > 2 else "vector"
     resized = "" if data.spec is None else f" resized to {data.spec}"
     return Input(
@@ -97,6 +105,14 @@ def from_pixels(
         data.indices,
         data.labels,
     )
+
+
+def _check_classes(source: str, labels: NDArray | None) -> None:
+    if labels is not None and labels.dtype.kind == "f" and (labels != labels).any():
+        raise ValueError(
+            f"{source} has samples without a true class (NaN): give each a class, or leave the "
+            "classes out"
+        )
 
 
 def _check_count(source: str | Path, n_samples: int, n_clusters: int) -> None:

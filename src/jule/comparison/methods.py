@@ -93,6 +93,17 @@ def needs_non_negative(method: type[Any]) -> bool:
     return bool(getattr(method, "_non_negative", False))
 
 
+def is_rotation_invariant(method: type[Any]) -> bool:
+    """Return whether only the distances between samples matter to a method.
+
+    Examples
+    --------
+    >>> is_rotation_invariant(known_methods()["AC-GDL"])
+    True
+    """
+    return bool(getattr(method, "_is_rotation_invariant", False))
+
+
 def fit_values(method: type[Any], vectors: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return the samples in a form that a method accepts.
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.baselines._factors import rotate_to_fewer
-from jule.comparison.methods import is_random, needs_non_negative
+from jule.comparison.methods import is_random, is_rotation_invariant
 from jule.images.copies import find_copies
 
 ROTATED = "rotated.npy"
@@ -85,7 +85,7 @@ def stored_vectors(vectors: NDArray[np.floating]) -> Iterator[Path]:
 def _file_for(method: type[Any], samples: Path) -> Path:
     """Return the file with the vectors that a method is given."""
     rotated = samples.with_name(ROTATED)
-    return rotated if rotated.exists() and not needs_non_negative(method) else samples
+    return rotated if rotated.exists() and is_rotation_invariant(method) else samples
 
 
 def run_method(

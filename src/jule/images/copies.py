@@ -33,19 +33,24 @@ def find_copies(samples: NDArray) -> NDArray[np.int64]:
     seen: dict[int, list[int]] = {}  # by hash; different samples with one hash share a list
     index = 0
     for block in row_blocks(samples):
-        content = block.tobytes()
+        content = _content(block)
         size = len(content) // len(block)
         for start in range(0, len(content), size):
             sample = content[start : start + size]
             known = seen.setdefault(hash(sample), [])
             for first in known:
-                if samples[first].tobytes() == sample:
+                if _content(samples[first]) == sample:
                     firsts[index] = first
                     break
             else:
                 known.append(index)
             index += 1
     return firsts
+
+
+def _content(values: NDArray) -> bytes:
+    """Return the values as bytes that are the same for equal values, -0.0 and 0.0 included."""
+    return (values + 0.0 if values.dtype.kind == "f" else values).tobytes()
 
 
 def choose_originals(firsts: NDArray[np.int64], names: Sequence[str]) -> NDArray[np.int64]:

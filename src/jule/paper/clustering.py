@@ -119,7 +119,7 @@ class ClusteringTable(Experiment):
         context.progress(row.name, 0.0)
         if self.features == "raw":
             how = row.preparation(cell.dataset)
-            vectors = _intensities(cell.dataset, how, row.is_non_negative)
+            vectors = _intensities(cell.dataset, how, row.is_rotation_invariant)
         else:
             vectors, about["joint"] = _learned(cell.dataset, seed, context)
             if row.is_non_negative:
@@ -268,14 +268,14 @@ def _load(dataset: str) -> Dataset:
 
 
 @lru_cache(maxsize=3)
-def _intensities(dataset: str, how: Preparation, is_non_negative: bool) -> NDArray[np.floating]:
-    """Return scaled intensities, rotated to at most n features unless they must not be negative.
+def _intensities(dataset: str, how: Preparation, may_rotate: bool) -> NDArray[np.floating]:
+    """Return scaled intensities, rotated to at most n features if the method allows it.
 
     A rotation changes no distance. Images of COIL-100 have seven times as many values as there are
     images.
     """
     vectors = prepare(_load(dataset).images, how)
-    return vectors if is_non_negative else rotate_to_fewer(vectors)
+    return rotate_to_fewer(vectors) if may_rotate else vectors
 
 
 def _learned(dataset: str, seed: int, context: Context) -> tuple[NDArray[np.floating], Record]:

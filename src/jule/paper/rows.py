@@ -71,6 +71,11 @@ class Row:
         return estimator
 
     @property
+    def is_rotation_invariant(self) -> bool:
+        """Whether only the distances between samples matter to the method."""
+        return self._estimator()._is_rotation_invariant
+
+    @property
     def is_non_negative(self) -> bool:
         """Whether the method refuses negative values."""
         return self._estimator()._non_negative
