@@ -50,7 +50,7 @@ def test_the_paper_compares_twelve_methods():
     ]
     assert len({row.slug for row in ROWS}) == len(ROWS)
     for row in ROWS:
-        row.make(3, seed=1)  # raises for parameters that the method does not have
+        row.make("learned", 3, seed=1)  # raises for parameters that the method does not have
 
 
 def test_rows_are_prepared_as_the_papers_numbers_need_it():

@@ -34,6 +34,8 @@ class Row:
         Whether the row has the settings of the paper and is compared with its numbers.
     left_out
         Data sets on which it is not measured, because it takes hours.
+    learned
+        Parameters that differ on the learned representation.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Row:
     parameters: dict[str, Any] = field(default_factory=dict)
     is_paper: bool = True
     left_out: tuple[str, ...] = ()
+    learned: dict[str, Any] = field(default_factory=dict)
 
     @property
     def slug(self) -> str:
@@ -62,9 +65,19 @@ class Row:
     def _estimator(self) -> type[BaseClusterer]:
         return (METHODS | MODERN)[self.method]
 
-    def make(self, n_clusters: int, seed: int) -> BaseClusterer:
+    def parameters_on(self, features: Features) -> dict[str, Any]:
+        """Return the parameters of the estimator.
+
+        Examples
+        --------
+        >>> Row("SC-ST", "SC-ST", learned={"scale_neighbor": 75}).parameters_on("raw")
+        {}
+        """
+        return self.parameters if features == "raw" else self.parameters | self.learned
+
+    def make(self, features: Features, n_clusters: int, seed: int) -> BaseClusterer:
         """Return the estimator."""
-        estimator = self._estimator()(**self.parameters)
+        estimator = self._estimator()(**self.parameters_on(features))
         estimator.set_params(n_clusters=n_clusters)
         if self.is_random:
             estimator.set_params(random_state=seed)
@@ -96,4 +109,8 @@ class Row:
     def settings(self, features: Features, dataset: str) -> dict[str, Any]:
         """Return everything that identifies a measurement of the row, besides the seed."""
         how = self.preparation(dataset) if features == "raw" else "none"
-        return {"method": self.method, "parameters": self.parameters, "preparation": how}
+        return {
+            "method": self.method,
+            "parameters": self.parameters_on(features),
+            "preparation": how,
+        }
