@@ -220,17 +220,6 @@ def kernel(results: Path) -> str:
     return markdown(["", "global, NMI", "AC", "local, NMI", "AC"], rows)
 
 
-def deep(results: Path) -> str:
-    rows = []
-    for dataset, methods in _measured(results, "deep").items():
-        ours = np.mean([run["seconds"] for run in methods["JULE"]])
-        for name, runs in methods.items():
-            taken = np.mean([run["seconds"] for run in runs])
-            row = [dataset, name, _mean_and_spread(runs, "nmi"), _mean_and_spread(runs, "ac")]
-            rows.append([*row, f"{taken:.0f}", f"{taken / ours:.2f}"])
-    return markdown(["data", "method", "NMI", "AC", "seconds", "method / JULE"], rows)
-
-
 def peers(results: Path) -> str:
     """Render one row per method and peer: seconds, their ratio, and the scores of both."""
     record = read_record(results / "benchmarks" / "peers.json")
@@ -263,7 +252,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once": once,
     "once counts": once_counts,
     "peers": peers,
-    "deep": deep,
     "kernel": kernel,
 }
 

@@ -215,7 +215,8 @@ main()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_shows_and_writes_what_is_done(vectors, monkeypatch):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=lambda stop: stop.name)
+def test_ctrl_c_shows_and_writes_what_is_done(stop, vectors, monkeypatch):
     started = vectors / "started"
     monkeypatch.setenv("JULE_TEST_STARTED", str(started))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
@@ -227,7 +228,7 @@ def test_ctrl_c_shows_and_writes_what_is_done(vectors, monkeypatch):
     while not (started.exists() and started.read_text()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    os.kill(process.pid, stop)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "K-means" in out

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -200,7 +202,11 @@ def _run(
 
     outcomes: list[Outcome] = []
     try:
-        with stored_vectors(data.vectors) as path, progress_bars("comparing") as show:
+        with (
+            _sigterm_as_ctrl_c(),
+            stored_vectors(data.vectors) as path,
+            progress_bars("comparing") as show,
+        ):
             for place, name in enumerate(chosen):
 
                 def progress(share: float, place: int = place, name: str = name) -> None:
@@ -221,6 +227,20 @@ def _run(
     except KeyboardInterrupt:
         return outcomes, True
     return outcomes, False
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let a request to terminate stop the comparison like Ctrl-C, so that nothing is lost."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _score(data: Input, outcomes: Sequence[Outcome]) -> list[Row]:
