@@ -266,7 +266,8 @@ def _check_out(out: Path | None, overwrite: bool, source: str | None) -> None:
 
     if out is None:
         return
-    if source is not None and out.resolve().is_relative_to(Path(source).resolve()):
+    pictures = None if source is None else Path(source)
+    if pictures and pictures.is_dir() and out.resolve().is_relative_to(pictures.resolve()):
         raise ValueError(
             f"{out} is inside {source}, among the pictures, and would be read with them next time: "
             "choose another folder"
