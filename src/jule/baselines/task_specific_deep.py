@@ -61,8 +61,8 @@ class TaskSpecificDeepClustering(BaseClusterer):
     lam
         Weight of the L1 norm of the codes, for samples of mean norm 1.
     alpha
-        Weight of the graph. The original's 5 belongs to a graph of all pairs, in which the weights
-        of a sample add up to hundreds; here they add up to about 1.
+        Weight of the graph. The original has 5, for a graph of all pairs with other weights; this
+        value and `n_neighbors` were chosen on the image sets of the JULE paper.
     n_neighbors
         Number of neighbours of each sample in the graph.
     loss
