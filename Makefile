@@ -36,7 +36,7 @@ format: .venv/ready   ## format the source
 reproduce: .venv/ready   ## every published experiment of the paper that results/ lacks (needs JULE_DATA); hours
 	$(BIN)/jule reproduce all
 
-bench: .venv/bench   ## speed, memory and growth against peers; about an hour
+bench: .venv/bench   ## speed, memory and growth against peers; hours
 	$(BIN)/python -m benchmarks
 
 torture: .venv/ready   ## kills, damaged files, hostile input: try to break everything; hours

@@ -1,4 +1,4 @@
-"""Helper functions shared by the matrix factorisations, and checks of their parameters."""
+"""Helper functions shared by the matrix factorisations."""
 
 from __future__ import annotations
 
