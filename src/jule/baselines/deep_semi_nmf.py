@@ -85,7 +85,7 @@ class DeepSemiNMF(BaseClusterer):
     ``"linear"`` and 1 for ``"relu"``, because the initial factors depend on their unit. If they
     have more features than there are samples, they are rotated to as many features as samples.
     Columns of H for which the NNDSVD has no singular vector start at random. K-means starts by
-    k-means++. The original runs up to 500 iterations of ``"linear"``, and scores about the same.
+    k-means++. The original runs up to 500 iterations of ``"linear"``.
 
     References
     ----------
