@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock, local
 from typing import Literal
 
@@ -22,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from jule.forward.jit import get_num_threads, njit, prange
 from jule.forward.prepare import MAX_SAMPLES, as_vectors, fit_range
+from jule.forward.remembered import remembered_searches
 
 Method = Literal["exact", "approximate"]
 
@@ -70,6 +72,19 @@ class Neighbors:
 
     def __len__(self) -> int:
         return int(self.indices.shape[0])
+
+    def nearest(self, k: int) -> Neighbors:
+        """Return the k nearest of these neighbours.
+
+        Examples
+        --------
+        >>> nearest_neighbors([[0.0], [1.0], [3.0]], k=2).nearest(1).indices.ravel().tolist()
+        [1, 0, 1]
+        """
+        if k == self.k:
+            return self
+        columns = (np.ascontiguousarray(part[:, :k]) for part in (self.indices, self.distances))
+        return Neighbors(*columns, self.recall)
 
 
 def check_indices(indices: NDArray[np.integer]) -> None:
@@ -132,7 +147,10 @@ def nearest_neighbors(
             "a sample is never its own neighbour"
         )
     vectors, exponent = fit_range(vectors)
-    if method == "exact":
+    searches = remembered_searches()
+    if method == "exact" and searches is not None:
+        found = searches.search(vectors, k, partial(_exact, progress=progress))
+    elif method == "exact":
         found = _exact(vectors, k, progress)
     elif method == "approximate":
         found = _approximate(vectors, k, seed)
