@@ -231,7 +231,7 @@ def test_solve_shifted_is_the_dense_solution(seed, n, lam):
 
 def test_start_is_centres_and_least_squares():
     samples, labels = groups()
-    factors, parts = start(samples, 3, check_random_state(0))
+    factors, parts = start(samples, samples, 3, check_random_state(0))
     centres = np.array([samples[labels == label].mean(axis=0) for label in range(3)])
     order = [int(np.argmin(((parts.T - centre) ** 2).sum(axis=1))) for centre in centres]
     np.testing.assert_allclose(parts.T[order], centres)

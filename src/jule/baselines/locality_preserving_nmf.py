@@ -15,10 +15,12 @@ from jule.baselines._base import BaseClusterer, Preset
 from jule.baselines._checks import check_count, check_not_negative
 from jule.baselines._factors import (
     divide_by_mean_length,
+    rotate_to_fewer,
     row_blocks,
     solve_gram,
     solve_shifted,
 )
+from jule.baselines._ratios import ratios_times_factors, ratios_times_parts
 from jule.baselines._rounding import round_by_kmeans
 from jule.forward.neighbors import nearest_neighbors
 from jule.memory import check_memory
@@ -223,8 +225,9 @@ class Problem:
         """Return (n, p) factors and (d, p) parts: the best of several starts, continued."""
         best = np.inf
         n_first = min(N_FIRST, max_iter)
+        rotated = rotate_to_fewer(self.samples)
         for _ in range(n_init):
-            candidate = start(self.samples, n_factors, rng)
+            candidate = start(self.samples, rotated, n_factors, rng)
             for _ in range(n_first):
                 self.improve(*candidate)
             objective = self.objective(*candidate)
@@ -235,34 +238,20 @@ class Problem:
         return found
 
     def improve(self, factors: Array, parts: Array) -> None:
-        """Update the factors, then the parts, in place.
-
-        Without the penalty, both updates need only the rows of one block of samples, so that one
-        pass over the samples does both.
-        """
+        """Update the factors, then the parts, in place."""
+        rows = np.ascontiguousarray(parts.T)
         sums = np.maximum(parts.sum(axis=0), FLOOR)
-        if self.laplacian is not None:
-            right = np.empty_like(factors)
-            for block in row_blocks(self.samples):
-                right[block] = self._ratios(block, factors, parts) @ parts
-            right *= factors * self.weights[:, None]
+        growth = ratios_times_parts(self.samples, factors, rows, FLOOR)
+        if self.laplacian is None:
+            factors *= growth / sums
+        else:
+            growth *= factors * self.weights[:, None]
             factors[:] = solve_shifted(
-                self.laplacian * self.lam, self.weights[:, None] * sums, right, factors
+                self.laplacian * self.lam, self.weights[:, None] * sums, growth, factors
             )
             np.maximum(factors, 0, out=factors)  # the exact solution is not negative
-        gradient = np.zeros_like(parts)
-        for block in row_blocks(self.samples):
-            if self.laplacian is None:
-                factors[block] *= self._ratios(block, factors, parts) @ parts / sums
-            weighted = factors[block] * self.weights[block, None]
-            gradient += self._ratios(block, factors, parts).T @ weighted
-        parts *= gradient / np.maximum(self.weights @ factors, FLOOR)
-
-    def _ratios(self, block: slice, factors: Array, parts: Array) -> Array:
-        """Return the samples of a block divided by their approximations."""
-        ratios: Array = factors[block] @ parts.T
-        np.maximum(ratios, FLOOR, out=ratios)
-        return np.divide(self.samples[block], ratios, out=ratios)
+        gradient = ratios_times_factors(self.samples, factors, rows, self.weights, FLOOR)
+        parts *= gradient.T / np.maximum(self.weights @ factors, FLOOR)
 
     def objective(self, factors: Array, parts: Array) -> float:
         """Return the divergence plus the penalty, up to a constant."""
@@ -276,12 +265,13 @@ class Problem:
         return total
 
 
-def start(samples: Array, n_factors: int, rng: RandomState) -> tuple[Array, Array]:
+def start(samples: Array, rotated: Array, n_factors: int, rng: RandomState) -> tuple[Array, Array]:
     """Return initial factors and parts: least squares on the centres of a short K-means.
 
-    There are fewer factors if K-means finds fewer clusters.
+    K-means is given the rotated samples, which have the same distances. There are fewer factors if
+    it finds fewer clusters.
     """
-    labels = round_by_kmeans(samples, n_factors, n_init=1, max_iter=N_FIRST, random_state=rng)
+    labels = round_by_kmeans(rotated, n_factors, n_init=1, max_iter=N_FIRST, random_state=rng)
     _, columns, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     n = len(samples)
     members = csr_array((np.ones(n, samples.dtype), columns, np.arange(n + 1)))
