@@ -83,8 +83,10 @@ class Neighbors:
         """
         if k == self.k:
             return self
-        columns = (np.ascontiguousarray(part[:, :k]) for part in (self.indices, self.distances))
-        return Neighbors(*columns, self.recall)
+        indices, distances = self.indices[:, :k], self.distances[:, :k]
+        return Neighbors(
+            np.ascontiguousarray(indices), np.ascontiguousarray(distances), self.recall
+        )
 
 
 def check_indices(indices: NDArray[np.integer]) -> None:
