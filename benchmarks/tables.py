@@ -220,6 +220,18 @@ def kernel(results: Path) -> str:
     return markdown(["", "global, NMI", "AC", "local, NMI", "AC"], rows)
 
 
+def deep(results: Path) -> str:
+    """Render one row per data set and method, with its time relative to that of JULE."""
+    rows = []
+    for name, found in _measured(results, "deep").items():
+        own = np.mean([run["seconds"] for run in found["JULE"]])
+        for method, runs in found.items():
+            taken = float(np.mean([run["seconds"] for run in runs]))
+            scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
+            rows.append([name, method, *scores, f"{taken:,.0f}", f"{taken / own:.1f}"])
+    return markdown(["data set", "method", "NMI", "AC", "seconds", "time / JULE"], rows)
+
+
 def peers(results: Path) -> str:
     """Render one row per method and peer: seconds, their ratio, and the scores of both."""
     record = read_record(results / "benchmarks" / "peers.json")
@@ -252,6 +264,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once": once,
     "once counts": once_counts,
     "peers": peers,
+    "deep": deep,
     "kernel": kernel,
 }
 

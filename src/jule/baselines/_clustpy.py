@@ -43,10 +43,9 @@ class _FromClustPy(BaseClusterer):
         check_count(self.clustering_epochs, "clustering_epochs")
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
-        method = getattr(_import_clustpy(), self._name)
-        vectors = fit_range(samples)[0].astype(np.float32)
-        vectors /= np.sqrt(np.mean(vectors**2, dtype=np.float64))
-        with global_seeds_kept(), _silenced():  # ClustPy seeds all generators
+        method = getattr(import_clustpy(), self._name)
+        vectors = scale_for_clustpy(samples)
+        with global_seeds_kept(), silenced():  # ClustPy seeds all generators
             model = method(
                 k,
                 pretrain_epochs=self.pretrain_epochs,
@@ -182,7 +181,21 @@ class DCN(_FromClustPy):
     _name = "DCN"
 
 
-def _import_clustpy() -> ModuleType:
+def scale_for_clustpy(samples: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the samples as float32, scaled to a mean square of 1.
+
+    Examples
+    --------
+    >>> scale_for_clustpy(np.array([[3.0], [-3.0]])).tolist()
+    [[1.0], [-1.0]]
+    """
+    vectors = fit_range(samples)[0].astype(np.float32)
+    vectors /= np.sqrt(np.mean(vectors**2, dtype=np.float64))
+    return vectors
+
+
+def import_clustpy() -> ModuleType:
+    """Return ``clustpy.deep``; an ImportError says what to install."""
     try:
         _make_torchvision_importable()
         return importlib.import_module("clustpy.deep")
@@ -212,7 +225,7 @@ def _make_torchvision_importable() -> None:
 
 
 @contextlib.contextmanager
-def _silenced() -> Iterator[None]:
+def silenced() -> Iterator[None]:
     """Discard what ClustPy prints: messages and progress bars."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         yield
