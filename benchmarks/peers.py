@@ -2,11 +2,13 @@
 
 `python -m benchmarks.peers` compares with scikit-learn and scipy. `--cdlib PYTHON` adds cdlib, in
 an interpreter that has it, and `--gactoolbox FOLDER` adds a checkout of gactoolbox, under Octave.
+Rows of these two from an earlier run are kept, with its date.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.decomposition import NMF
 from threadpoolctl import threadpool_info
 
-from benchmarks.common import seconds, write
+from benchmarks.common import RESULTS, seconds, write
 from jule.baselines import (
     AverageLinkage,
     GraphDegreeLinkage,
@@ -353,7 +355,19 @@ def main() -> None:
         settings["time of gactoolbox"] = "with all distances, without starting Octave"
         toolbox = given.gactoolbox.resolve()
         rows += compare(structure_linkage(toolbox, *load("usps", GACTOOLBOX_SAMPLES)))
-    write("peers", command, settings, rows)
+    kept_rows, kept_settings = earlier({row["method"] for row in rows})
+    write("peers", command, kept_settings | settings, rows + kept_rows)
+
+
+def earlier(measured: set[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the rows and settings of an earlier run whose peers were not there this time."""
+    path = RESULTS / "peers.json"
+    if not path.exists():
+        return [], {}
+    record = json.loads(path.read_text(encoding="utf-8"))
+    about = {"date": record["date"], "command": record["command"]}
+    kept = [about | row for row in record["measured"] if row["method"] not in measured]
+    return kept, record["settings"]
 
 
 if __name__ == "__main__":

@@ -157,12 +157,16 @@ def test_tables_show_means_beside_the_papers_numbers_with_the_best_in_bold(tmp_p
     assert lines[0] == "| NMI | USPS |"
     assert "| K-means | 0.500 (0.447) |" in lines
     assert "| AC-GDL | 0.900 (0.854) |" in lines
-    assert any(line.startswith("| AC-Link | - (") for line in lines)
+    assert any(line.startswith("| AC-Link | memory (") for line in lines)
+    assert any(line.startswith("| SC-LS | - (") for line in lines)
     assert "| OURS-SF | 0.800 (0.858) |" in lines
     assert "| OURS-RC | **0.950** (0.913) |" in lines
     assert "| K-means | 0.250 (0.467) |" in Table10().render(tmp_path)["table10"].splitlines()
     (tex,) = Table3().files(tmp_path).values()
     assert r"OURS-RC & \textbf{0.950} (0.913) \\" in tex.splitlines()
+    write_record(folder / "k-means" / "mnist-0.json", fake(0.5, "mnist"))
+    lines = Table3().render(tmp_path)["table3"].splitlines()
+    assert "| HDBSCAN | - | time |" in lines
 
 
 def test_tables_without_records_are_empty(tmp_path):

@@ -36,6 +36,7 @@ PAPER = {"preset": "jule-paper"}
 NEIGHBORS = {"graph": "neighbors"}
 ONLY_PAPER = {"min_cluster_size": 1}  # tiny clusters count, as in the paper
 
+NOT_MEASURED, TOO_SLOW, TOO_LARGE = "-", "time", "memory"  # shown in cells without a score
 SEARCHES = RememberedSearches()
 
 ROWS = (
@@ -187,18 +188,27 @@ class ClusteringTable(Experiment):
         best = [max((one for one in column if one is not None), default=None) for column in columns]
         rows = []
         for name, values in found.items():
-            shown = [
-                self._cell(value, value is not None and value == best[at], bold)
-                + self._papers(name, sets[at])
-                for at, value in enumerate(values)
-            ]
+            shown = []
+            for value, largest, dataset in zip(values, best, sets, strict=True):
+                if value is None:
+                    text = self._why_missing(results, name, dataset)
+                else:
+                    text = f"{value:.3f}"
+                    text = bold.format(text) if value == largest else text
+                shown.append(text + self._papers(name, dataset))
             rows.append([name, *shown])
         return [self.score.upper(), *(DISPLAY[name] for name in sets)], rows
 
-    @staticmethod
-    def _cell(value: float | None, is_best: bool, bold: str) -> str:
-        text = "-" if value is None else f"{value:.3f}"
-        return bold.format(text) if is_best else text
+    def _why_missing(self, results: Path, name: str, dataset: str) -> str:
+        """Return what a cell without a score shows."""
+        row = next((row for row in self.rows() if row.name == name), None)
+        if row is None:
+            return NOT_MEASURED
+        if dataset in row.left_out:
+            return TOO_SLOW
+        paths = results.glob(self._path(row, dataset, "[0-9]*"))
+        refused = any("refused" in read_record(path) for path in paths)
+        return TOO_LARGE if refused else NOT_MEASURED
 
     def _papers(self, name: str, dataset: str) -> str:
         if name not in paper_methods(self.features):
