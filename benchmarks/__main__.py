@@ -9,6 +9,7 @@ from benchmarks import (
     memory,
     neighbors,
     peers,
+    photos,
     pictures,
     report,
     small,
@@ -26,6 +27,7 @@ ALL = (
     report,
     small,
     peers,
+    photos,
     deep,
     kernel,
 )

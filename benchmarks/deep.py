@@ -109,9 +109,9 @@ def main() -> None:
     }
     measured = earlier(settings)
     warm_up(load_dataset(SETS[0]))
-    for seed in range(SEEDS):
-        for dataset in SETS:
-            data = load_dataset(dataset)
+    for dataset in SETS:
+        data = load_dataset(dataset)
+        for seed in range(SEEDS):
             for run, names in groups.items():
                 if all(len(measured[dataset].get(name, [])) > seed for name in names):
                     continue

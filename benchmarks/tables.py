@@ -220,6 +220,22 @@ def kernel(results: Path) -> str:
     return markdown(["", "global, NMI", "AC", "local, NMI", "AC"], rows)
 
 
+def photos(results: Path) -> str:
+    """Render one row per data set, with the mean and spread of every method."""
+    rows = []
+    for name, found in _measured(results, "photos").items():
+        cells = []
+        for runs in found["runs"].values():
+            scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
+            if len(runs) == 1:
+                scores = [score.partition(" ±")[0] for score in scores]
+            cells.append(" / ".join(scores))
+        taken = np.mean([run["seconds"] for run in found["runs"]["joint learning"]])
+        rows.append([name, f"{found['images']:,}", f"{found['clusters']}", *cells, f"{taken:.0f}"])
+    header = ["NMI / AC", "images", "K", "K-means", "linkage", "joint learning"]
+    return markdown([*header, "seconds, joint learning"], rows)
+
+
 def deep(results: Path) -> str:
     """Render one row per data set and method, with its time relative to that of JULE."""
     rows = []
@@ -265,6 +281,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     "peers": peers,
     "deep": deep,
+    "photos": photos,
     "kernel": kernel,
 }
 

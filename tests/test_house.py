@@ -21,7 +21,7 @@ REPOSITORY = ROOT.parents[1]
 LAYERS = (
     {"files", "memory", "text"},
     {"locks", "progress"},
-    {"forward", "backward", "images", "evaluation"},
+    {"forward", "backward", "features", "images", "evaluation"},
     {"joint"},
     {"runs"},
     {"baselines", "export", "report"},
@@ -37,6 +37,7 @@ LIBRARIES = {
     "progress": {"rich"},
     "forward": {"numpy", "numba", "threadpoolctl", "pynndescent"},
     "backward": {"numpy", "torch"},
+    "features": {"numpy", "torch", "onnxruntime"},
     "backward.settings": set(),
     "backward.plan": {"numpy"},
     "evaluation": {"numpy", "scipy", "sklearn"},

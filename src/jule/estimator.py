@@ -8,9 +8,10 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,7 @@ from jule.joint.result import cluster_shares, recut
 from jule.locks import hold
 from jule.progress import Progress, progress_bars
 from jule.report import Report
+from jule.runs.encoding import ENCODING, PIXELS, as_encoder, describe_encoder, encode, encoder_of
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.manifest import damaged
 from jule.runs.names import DUPLICATES, IMAGES
@@ -41,7 +43,10 @@ from jule.runs.results import RunResults, new_results, read_network, read_result
 from jule.runs.tables import duplicates_csv
 from jule.runs.update import is_empty
 
-PIXELS = (np.float32, np.float64, np.uint8)  # kept as they are; other numbers become float32
+if TYPE_CHECKING:
+    from jule.features import Encoder
+
+DTYPES = (np.float32, np.float64, np.uint8)  # kept as they are; other numbers become float32
 
 
 class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,6 +63,10 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         `jule.joint.Config` for their meaning and the reasons for the defaults.
     settings
         Other fields of `jule.joint.Config`, by name.
+    features
+        What the clustering sees: ``"pixels"``, or a frozen, pretrained encoder: ``"photos"``
+        (``pip install "jule[photos]"``), ``"onnx:FILE"``, or a `jule.features.Encoder`. With an
+        encoder, images must be uint8, and a small head is trained on its vectors.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
         it is trained. If None, the paper's network for the image size is built, or an MLP for
@@ -136,6 +145,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         epochs: float | None = None,
         preparation: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        features: str | Encoder = PIXELS,
         network: nn.Module | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = 0,
@@ -150,6 +160,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.preparation = preparation
         self.settings = settings
+        self.features = features
         self.network = network
         self.device = device
         self.random_state = random_state
@@ -174,12 +185,14 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
-        config = self._config()
+        encoder = as_encoder(self.features)
+        config = self._config(encoder)
         own = None if self.network is None else copy.deepcopy(self.network)
         started = time.perf_counter()
         with self._progress() as show:
-            embedder = init_network(samples, config, own).to(best_device(self.device))
-            states = joint_learning(samples, embedder, config, labels=labels, progress=show)
+            vectors = encode(encoder, samples, progress=show and partial(show, ENCODING))
+            embedder = init_network(vectors, config, own).to(best_device(self.device))
+            states = joint_learning(vectors, embedder, config, labels=labels, progress=show)
             state = deque(states, maxlen=1).pop()
             copies = find_copies(samples)
             result = finish(state, config, first_copies=copies, progress=show)
@@ -193,6 +206,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             first_copies=copies,
         )
         self._set_fitted(results, embedder)
+        self._encoder = encoder
         self._data = fingerprint(samples)
         self._samples: NDArray | None = samples
         self._source = ""
@@ -215,7 +229,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self,
             X,
             reset=reset,
-            dtype=PIXELS,
+            dtype=DTYPES,
             allow_nd=True,
             ensure_min_samples=2 if reset else 1,
         )
@@ -229,14 +243,15 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return samples
 
-    def _config(self) -> Config:
+    def _config(self, encoder: Encoder | None) -> Config:
         k = self.n_clusters
         if k is not None and (not isinstance(k, Integral) or isinstance(k, bool)):
             raise ValueError(f"n_clusters must be an integer or None, got {k!r}")
         often = ("rounds", "augment", "eta", "epochs", "preparation")
         changes = {name: getattr(self, name) for name in often if getattr(self, name) is not None}
         changes |= dict(self.settings or {})
-        return preset(self.preset, n_clusters=k, seed=self._seed(), **changes)
+        encoded = encoder is not None
+        return preset(self.preset, encoded=encoded, n_clusters=k, seed=self._seed(), **changes)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -260,7 +275,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Return the representation of samples: (m, 160) unit vectors."""
         check_is_fitted(self)
-        return embed(self.network_, self._checked(X, reset=False))
+        return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the fraction of each sample's affinity per cluster, (m, n_clusters_)."""
@@ -295,6 +310,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         shown = self._samples if images is None else images
         if shown is None:
             options = {"no_pictures": "pass the images to report()", **options}
+        if self._encoder is not None:
+            options = {"encoder": self._encoder.about, **options}
         return Report.of_results(self._results, shown, **options)
 
     def save(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -318,7 +335,14 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         images = self._samples if len(self.sample_shape_) > 1 else None
         source = self._source if images is None else ""  # the images are in the run itself
-        run = create_run(path, self._results.config, self._data, source=source, overwrite=overwrite)
+        run = create_run(
+            path,
+            self._results.config,
+            self._data,
+            source=source,
+            features=describe_encoder(self._encoder),
+            overwrite=overwrite,
+        )
         results = self._results
         with hold(run.home):
             if images is not None:
@@ -333,6 +357,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         folder: str | os.PathLike[str],
         *,
         network: nn.Module | None = None,
+        features: Encoder | None = None,
         device: str = "auto",
     ) -> JULE:
         """Load a model that `save` or `jule cluster` wrote.
@@ -343,19 +368,24 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             The run folder.
         network
             An instance of your own module, if the model was fitted with one.
+        features
+            Your own encoder, if the model was fitted with one.
         device
             ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
         """
         run = RunFolder(folder)
         results = read_results(run)
         settings = results.config.to_json()
+        encoder = encoder_of(run, features)
         model = cls(
             settings.pop("n_clusters"),
             random_state=settings.pop("seed"),
             settings=settings,
+            features=PIXELS if encoder is None else encoder,
             network=network,
             device=device,
         )
+        model._encoder = encoder
         about = run.about()
         model._data, model._samples, model._source = about["data"], None, about["source"]
         # Saved with the model, and saved again with it. Removed images are only missed on the page.

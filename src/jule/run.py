@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,14 @@ from jule.joint.result import recut
 from jule.progress import Progress
 from jule.report import Report
 from jule.runs.edits import Edits, apply_edits, parse_edits, read_edits
+from jule.runs.encoding import ENCODING, encode, encoder_of
 from jule.runs.folder import RunFolder
 from jule.runs.predict import Prediction, most_similar, predict_samples, read_for_run
 from jule.runs.results import RunResults, check_finished, read_network, read_results
 
 if TYPE_CHECKING:
     from jule.backward import Embedder
+    from jule.features import Encoder
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class Run(RunFolder):
     network
         An instance of your own module, if the run was made with one; only `predict` and `similar`
         need it.
+    features
+        Your own encoder, if the run was made with one; only `predict` and `similar` need it.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
 
@@ -81,10 +85,12 @@ class Run(RunFolder):
         folder: str | os.PathLike[str],
         *,
         network: Any = None,
+        features: Encoder | None = None,
         device: str = "auto",
     ) -> None:
         super().__init__(folder)
         self._body = network
+        self._features = features
         self._device = device
 
     @cached_property
@@ -96,6 +102,11 @@ class Run(RunFolder):
     def network(self) -> Embedder:
         """The trained network."""
         return read_network(self, self._body, self._device)
+
+    @cached_property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the pictures; None for pixels."""
+        return encoder_of(self, self._features)
 
     @property
     def labels(self) -> NDArray[np.int32]:
@@ -149,8 +160,10 @@ class Run(RunFolder):
 
     def predict_read(self, data: Samples, progress: Progress | None = None) -> Prediction:
         """Predict the clusters of images that `read_new` returned."""
+        show = None if progress is None else partial(progress, ENCODING)
+        vectors = encode(self.encoder, data.samples, progress=show)
         return predict_samples(
-            self.results, self.network, data.samples, data.names, progress, indices=data.indices
+            self.results, self.network, vectors, data.names, progress, indices=data.indices
         )
 
     def similar(self, picture: str | os.PathLike[str], count: int = 10) -> list[Similar]:
@@ -159,7 +172,8 @@ class Run(RunFolder):
         if spec is None:
             raise ValueError(f"{self.folder} was not made from pictures, so none can be compared")
         pixels = read_one(Path(picture), spec)
-        nearest, cosines = most_similar(self.results, self.network, pixels, count)
+        vector = encode(self.encoder, pixels[None])[0]
+        nearest, cosines = most_similar(self.results, self.network, vector, count)
         indices = self.results.indices
         return [
             Similar(self.names[at], int(self.labels[at]), float(cosine), int(indices[at]))

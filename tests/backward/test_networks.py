@@ -5,8 +5,18 @@ import pytest
 import torch
 from torch import nn
 
-from jule.backward import MLP, NETWORKS, ConvNet, build_embedder, build_network, layer_plan
-from jule.backward.embedder import as_images, get_weights
+from jule.backward import (
+    MLP,
+    NETWORKS,
+    ConvNet,
+    Training,
+    build_embedder,
+    build_network,
+    embed,
+    layer_plan,
+    train,
+)
+from jule.backward.embedder import as_images, describe, get_weights, rebuild, set_weights
 
 # Of the appendix: the image size, and what follows each other; every conv has its bn and relu.
 APPENDIX = {
@@ -178,10 +188,40 @@ def test_networks_by_name(name, input_shape, kind):
 def test_unknown_networks_are_rejected_with_the_known_ones():
     with pytest.raises(ValueError, match="unknown network 'vit': choose one of auto, cnn, mlp"):
         build_embedder(random_images(4, 10), network="vit")
-    assert list(NETWORKS) == ["cnn", "mlp"]
+    assert list(NETWORKS) == ["cnn", "mlp", "residual"]
 
 
-@pytest.mark.parametrize(("name", "shape"), [("cnn", (4, 10)), ("mlp", (4, 8, 8))])
+def test_the_head_for_encoded_vectors_starts_as_the_identity():
+    vectors = np.random.default_rng(0).normal(3, 2, (6, 40)).astype(np.float32)
+    embedder = build_embedder(vectors, network="residual", seed=1)
+    assert embedder.mean.abs().max() == 0  # the vectors are not standardised
+    assert (embedder.std == 1).all()
+    expected = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(embed(embedder, vectors), expected, atol=1e-6)
+    inner = embed(embedder, vectors, tap="top-1")
+    assert inner.shape == (6, 256)
+    assert (inner > 0).any()
+
+
+def test_the_head_learns_and_is_built_again_from_its_description():
+    vectors = np.random.default_rng(0).normal(size=(40, 12)).astype(np.float32)
+    embedder = build_embedder(vectors, network="residual")
+    settings = Training(learning_rate=1.0)
+    train(embedder, vectors, np.arange(40) % 4, n_steps=3, settings=settings)
+    learned = embed(embedder, vectors)
+    assert (
+        np.abs(learned - embed(build_embedder(vectors, network="residual"), vectors)).max() > 0.01
+    )
+    again = rebuild(describe(embedder))
+    set_weights(again, get_weights(embedder))
+    np.testing.assert_array_equal(embed(again, vectors), learned)
+    with pytest.raises(ValueError, match="not among hidden"):
+        rebuild(describe(embedder) | {"options": {"outputs": 7}})
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("cnn", (4, 10)), ("mlp", (4, 8, 8)), ("residual", (4, 8, 8))]
+)
 def test_networks_for_another_kind_of_sample_are_rejected(name, shape):
     with pytest.raises(ValueError, match=f"'{name}' takes (images|vectors), but a sample has"):
         build_embedder(random_images(*shape), network=name)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jule.backward.networks import NETWORKS, Network, build_network, network_name
-from jule.backward.plan import input_size, n_weights
+from jule.backward.plan import RESIDUAL_HIDDEN, input_size, n_weights
 from jule.memory import check_memory
 
 CUSTOM = "custom"  # name of a network that is not in the registry, in a description
@@ -206,6 +206,8 @@ def build_embedder(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             body = build_network(network, (*(size or ()), len(mean)))
+    if isinstance(body, Network) and body.has_scaled_input:
+        mean, std = np.zeros_like(mean), np.ones_like(std)
     return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, normalize=normalize)
 
 
@@ -312,7 +314,7 @@ def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder
     if body is None:
         shape = (*(size or ()), channels)
         options = about.get("options", {})
-        n_values = n_weights(shape, **options) + math.prod(shape)  # and an image
+        n_values = _n_values(about["network"], shape, options)
         check_memory(BYTES_PER_VALUE * n_values, "the network")
         with torch.random.fork_rng(devices=[]):
             body = build_network(about["network"], shape, **options)
@@ -341,11 +343,20 @@ def _check_description(about: Any) -> tuple[tuple[int, int] | None, int, bool]:
     if name != CUSTOM and (not isinstance(name, str) or name not in NETWORKS):
         raise ValueError(f"unknown network {str(name)[:60]!r}")
     allowed = {"outputs"} if size is not None else {"outputs", "hidden"}
+    if name == "residual":
+        allowed = {"hidden"}
     if not isinstance(options, Mapping) or not set(options) <= allowed:
         raise ValueError(f"the options of the network are not among {', '.join(sorted(allowed))}")
     if not all(map(_is_length, options.values())):
         raise ValueError("the options of the network are not positive whole numbers")
     return (None if size is None else (size[0], size[1])), channels, about["normalize"]
+
+
+def _n_values(name: str, shape: tuple[int, ...], options: Mapping[str, int]) -> int:
+    """Return the number of weights of a network and of values of a sample."""
+    if name == "residual":
+        return 2 * shape[0] * options.get("hidden", RESIDUAL_HIDDEN) + shape[0]
+    return n_weights(shape, **options) + math.prod(shape)
 
 
 def _is_length(value: Any) -> bool:

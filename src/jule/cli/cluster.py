@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,8 +27,18 @@ from jule.cli.reading import (
     requested_spec,
 )
 from jule.progress import progress_bars, reading_bar
+from jule.runs.encoding import (
+    ENCODING,
+    PIXELS,
+    as_encoder,
+    describe_encoder,
+    encode,
+    encoder_of,
+    encoder_spec,
+)
 
 if TYPE_CHECKING:
+    from jule.features import Encoder
     from jule.images import Samples
     from jule.runs.folder import RunFolder
 
@@ -77,6 +88,12 @@ def cluster(
             help="Use the folder of each picture as its true class, to score the result.",
         ),
     ] = False,
+    features: Annotated[
+        str,
+        typer.Option(
+            help="What the clustering sees: pixels, or a pretrained encoder: photos, or onnx:FILE."
+        ),
+    ] = "pixels",
     cache: CacheOption = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     preset: Annotated[
@@ -102,6 +119,8 @@ def cluster(
 
       jule cluster photos -k 12 --out photos-run
 
+      jule cluster photos -k 12 --features photos --out photos-run
+
       jule cluster "photos/2024-*/**/*.jpg" --size 96 --aspect fit --out run
 
       jule cluster digits.npz -k 10 --seed 0 --out digits-run
@@ -113,8 +132,13 @@ def cluster(
     from jule.runs.update import is_empty
 
     given = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
+    if features != PIXELS and size is not None:
+        raise ValueError(
+            f"--size applies to pixels: the encoder {features!r} has a size of its own"
+        )
     config = make_config(
         preset,  # type: ignore[arg-type]
+        encoded=features != PIXELS,
         n_clusters=n_clusters,
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
@@ -132,7 +156,12 @@ def cluster(
     from jule.images import read_images
 
     check_device(device)
-    spec = requested_spec(opened, size, aspect, colour)
+    encoder = _open_encoder(features)
+    spec = (
+        requested_spec(opened, size, aspect, colour)
+        if encoder is None
+        else encoder_spec(encoder, opened, aspect)
+    )
     with reading_bar(source) as show:
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show
@@ -142,6 +171,10 @@ def cluster(
     with status(LOADING):
         from jule.joint.loop import check_clusterable
     check_clusterable(data.samples, config)
+    if encoder is not None:
+        from jule.features.base import check_pictures
+
+        check_pictures(data.samples)
     with _held(out):
         run = create_run(
             out,
@@ -150,10 +183,11 @@ def cluster(
             source=absolute(source),
             spec=data.spec,
             folder_classes=folder_classes,
+            features=describe_encoder(encoder),
             overwrite=overwrite,
         )
         write_reading(run, data)
-        run_and_report(run, data, device)
+        run_and_report(run, data, device, encoder)
 
 
 @contextmanager
@@ -200,13 +234,15 @@ def resume(
             return
         from jule.runs.reading import read_again, write_reading
 
+        with status(LOADING):
+            encoder = encoder_of(unfinished)
         where = agreed_source(unfinished, source)
         with reading_bar(run.name) as show:
             data = read_again(
                 unfinished, where, cache=Path(cache) if cache else None, progress=show
             )
         write_reading(unfinished, data)
-        run_and_report(unfinished, data, device)
+        run_and_report(unfinished, data, device, encoder)
 
 
 def _complete(run: RunFolder, source: str | None) -> None:
@@ -224,7 +260,17 @@ def _complete(run: RunFolder, source: str | None) -> None:
     write_report(run, lambda show: Report.of_run(run, source=where, progress=show))
 
 
-def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
+def _open_encoder(features: str) -> Encoder | None:
+    """Open the encoder that was asked for; None for pixels."""
+    if features == PIXELS:
+        return None
+    with status(LOADING):
+        return as_encoder(features)
+
+
+def run_and_report(
+    run: RunFolder, data: Samples, device: str, encoder: Encoder | None = None
+) -> None:
     """Execute a run with progress bars, print its clusters, and make its page."""
     with status(LOADING):
         from jule.cli.report import write_report
@@ -237,11 +283,14 @@ def run_and_report(run: RunFolder, data: Samples, device: str) -> None:
     print_skipped(data, str(home / "skipped.csv"))
     if data.spec is not None:
         say(f"{len(data):,} pictures, resized to {data.spec}")
+    if encoder is not None:
+        say(f"they are described by {encoder.about}")
     try:
         with progress_bars(home.name) as show:
+            samples = encode(encoder, data.samples, progress=partial(show, ENCODING))
             results = execute(
                 run,
-                data.samples,
+                samples,
                 names=data.names,
                 indices=data.indices,
                 labels=data.labels,

@@ -102,10 +102,11 @@ def _check_parent(file: Path | None) -> None:
 
 def _export_onnx(run: RunFolder, path: Path) -> None:
     from jule.export.onnx import input_shape, write_onnx
+    from jule.runs.encoding import encoder_of
     from jule.runs.results import read_network
 
     shape = run.sample_shape()
-    write_onnx(read_network(run, device="cpu"), path, shape)
+    write_onnx(read_network(run, device="cpu"), path, shape, encoder_of(run))
     size = " x ".join(str(side) for side in ("n", *input_shape(shape)))
     say(f"{path}: input `images` of {size}, output `embedding`")
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jule.backward import Embedder
+from jule.features import Encoder, ModuleEncoder
 from jule.files import write_atomic
 
 if TYPE_CHECKING:
@@ -32,7 +33,12 @@ MOST_BYTES = 2_000_000_000  # of weights; a larger model would need files beside
 LOUD = ("torch", "onnxscript", "onnx_ir")  # loggers
 
 
-def write_onnx(embedder: Embedder, path: Path, image_shape: tuple[int, ...]) -> None:
+def write_onnx(
+    embedder: Embedder,
+    path: Path,
+    image_shape: tuple[int, ...],
+    encoder: Encoder | None = None,
+) -> None:
     """Write a network, with its input scaling, to an ONNX file, atomically.
 
     The input ``images`` is float32: any number of raw images (n, c, h, w) or vectors (n, d) like
@@ -47,30 +53,42 @@ def write_onnx(embedder: Embedder, path: Path, image_shape: tuple[int, ...]) -> 
         The file to write; replaced if it exists.
     image_shape
         Shape of one sample: (h, w), (h, w, c) or (d,).
+    encoder
+        The encoder whose vectors the network takes; it becomes part of the file.
 
     Raises
     ------
     ImportError
         If onnx or onnxscript are not installed.
     ValueError
-        If the user's own network is too large, or has a layer that ONNX cannot express.
+        If the user's own network is too large, or has a layer that ONNX cannot express, or if the
+        encoder cannot become part of the file.
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(f'ONNX files need {" and ".join(missing)}: pip install "jule[onnx]"')
     shape = input_shape(image_shape)
-    if shape[0] != len(embedder.mean):
+    parts: list[nn.Module] = [embedder]
+    pretrained = None if encoder is None else _checked_encoder(encoder, shape)
+    if pretrained is not None:
+        parts.append(pretrained.module)
+    elif shape[0] != len(embedder.mean):
         raise ValueError(
             f"the network takes {len(embedder.mean)} channels or features, but samples of shape "
             f"{image_shape} have {shape[0]}"
         )
-    weights = sum(value.numel() * value.element_size() for value in embedder.state_dict().values())
+    weights = sum(
+        value.numel() * value.element_size()
+        for part in parts
+        for value in part.state_dict().values()
+    )
     if weights > MOST_BYTES:
         raise ValueError(
             f"the network has {weights / 1e9:.1f} GB of weights, but an ONNX file holds at most "
             f"{MOST_BYTES / 1e9:.1f} GB"
         )
-    model = _model(_Exported(embedder, shape), shape)
+    network = _Exported(embedder, shape) if pretrained is None else _Encoded(pretrained, embedder)
+    model = _model(network, shape)
     _remove_notes(model)
     _describe(model, shape)
     write_atomic(path, model.SerializeToString(deterministic=True), private=False)
@@ -120,6 +138,44 @@ class _Exported(nn.Module):
             x = x / torch.where(rms > 0, rms, 1.0)
         embedded: Tensor = self.embedder(x)
         return embedded
+
+
+class _Encoded(nn.Module):
+    """An encoder, the normalisation of its vectors (see `power_normalize`), and the head."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, encoder: ModuleEncoder, embedder: Embedder) -> None:
+        super().__init__()
+        self.encoder = copy.deepcopy(encoder.module)
+        self.embedder = copy.deepcopy(embedder).cpu()
+        scaling = encoder.preprocessing
+        self.register_buffer("mean", 255.0 * torch.tensor(scaling.mean)[:, None, None])
+        self.register_buffer("std", 255.0 * torch.tensor(scaling.std)[:, None, None])
+        self.eval()
+
+    def forward(self, images: Tensor) -> Tensor:
+        vectors = self.encoder((images - self.mean) / self.std).flatten(1)
+        roots = vectors.sign() * vectors.abs().sqrt()
+        rms = roots.square().mean(dim=1, keepdim=True).sqrt()
+        embedded: Tensor = self.embedder(roots / torch.where(rms > 0, rms, 1.0))
+        return embedded
+
+
+def _checked_encoder(encoder: Encoder, shape: tuple[int, ...]) -> ModuleEncoder:
+    if not isinstance(encoder, ModuleEncoder):
+        raise ValueError(
+            f"{encoder.about} is an ONNX file itself: only encoders that are torch modules can "
+            "become part of the network's file"
+        )
+    wanted = (3, encoder.preprocessing.height, encoder.preprocessing.width)
+    if shape != wanted:
+        raise ValueError(
+            f"the encoder takes colour pictures of {wanted[2]} x {wanted[1]} pixels, but those of "
+            f"this run have the shape {shape}: an ONNX file cannot resize them as the encoder does"
+        )
+    return encoder
 
 
 def input_shape(image_shape: tuple[int, ...]) -> tuple[int, ...]:

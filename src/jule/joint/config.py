@@ -132,17 +132,38 @@ class Config:
         return cls(**values)
 
 
-def preset(name: Preset = "default", **changes: Any) -> Config:
+def preset(name: Preset = "default", *, encoded: bool = False, **changes: Any) -> Config:
     """Return one of the two measured configurations, with changes.
 
     ``"paper"`` trains as the authors did: one round, eta 0.9 (they used 0.2 for faces), random
     batches, 20 epochs per period, images at their own size, no augmentation.
+
+    Parameters
+    ----------
+    name
+        ``"default"`` or ``"paper"``.
+    encoded
+        Whether the samples are the vectors of a pretrained encoder, which are a good
+        representation already: a head that starts as the identity is trained for one short round.
+    **changes
+        Fields that differ.
 
     Examples
     --------
     >>> preset("paper", n_clusters=20, eta=0.2).epochs
     20.0
     """
+    if encoded and name == "paper":
+        raise ValueError("the preset 'paper' trains on pixels, not on the vectors of an encoder")
+    if name == "default" and encoded:
+        gentle: dict[str, Any] = {
+            "network": "residual",
+            "rounds": 1,
+            "min_images": 3_000,
+            "learning_rate": 1.0,  # the head's gradients are small: its outputs have 1,000 values
+            "augment": False,
+        }
+        return replace(Config(), **(gentle | changes))
     if name == "default":
         return replace(Config(), **changes)
     if name == "paper":

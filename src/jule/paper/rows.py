@@ -33,7 +33,9 @@ class Row:
     is_paper
         Whether the row has the settings of the paper and is compared with its numbers.
     left_out
-        Data sets on which it is not measured, because it takes hours.
+        Data sets on which it is not measured, because it takes too long.
+    left_out_learned
+        The same on the learned representation, where every seed has samples of its own.
     learned
         Parameters that differ on the learned representation.
     """
@@ -43,6 +45,7 @@ class Row:
     parameters: dict[str, Any] = field(default_factory=dict)
     is_paper: bool = True
     left_out: tuple[str, ...] = ()
+    left_out_learned: tuple[str, ...] = ()
     learned: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,6 +77,17 @@ class Row:
         {}
         """
         return self.parameters if features == "raw" else self.parameters | self.learned
+
+    def leaves_out(self, features: Features, dataset: str) -> bool:
+        """Return whether a data set is not measured, because it takes too long.
+
+        Examples
+        --------
+        >>> Row("AC-Link", "AC-Link", left_out_learned=("mnist",)).leaves_out("raw", "mnist")
+        False
+        """
+        is_learned = features == "learned" and dataset in self.left_out_learned
+        return dataset in self.left_out or is_learned
 
     def make(self, features: Features, n_clusters: int, seed: int) -> BaseClusterer:
         """Return the estimator."""

@@ -109,6 +109,7 @@ class Report:
             snapshots=read_snapshots(run, len(results.names)),
             no_pictures=problem,
             link_originals=link_originals,
+            encoder=(run.features() or {}).get("about", ""),
             umap=umap,
             progress=progress,
         )
@@ -125,6 +126,7 @@ class Report:
         snapshots: Sequence[Snapshot] = (),
         no_pictures: str = "",
         link_originals: bool = True,
+        encoder: str = "",
         umap: bool = True,
         progress: Progress | None = None,
     ) -> Report:
@@ -146,6 +148,8 @@ class Report:
             The reason if there are no images, shown on the page.
         link_originals
             Whether the page may show the originals, if `source` is a folder.
+        encoder
+            What the pretrained encoder is that described the pictures; empty for pixels.
         umap
             Whether to add a UMAP map where umap-learn is installed, which takes longer.
         progress
@@ -164,6 +168,7 @@ class Report:
             title=Path(source).name,
             no_pictures=problem or no_pictures,
             originals=originals_url(source, results.names) if link_originals else None,
+            encoder=encoder,
         )
         tell("positions", 0.0)
         arrays = page_arrays(results, snapshots, umap=umap)

@@ -30,6 +30,7 @@ def summarize(
     title: str = "",
     no_pictures: str = "",
     originals: str | None = None,
+    encoder: str = "",
 ) -> dict[str, Any]:
     """Summarize a run as a dict of numbers, strings and lists that can be written as JSON.
 
@@ -49,6 +50,8 @@ def summarize(
         The reason if there are no pictures.
     originals
         The URL of the folder that the names of the samples are relative to.
+    encoder
+        What the pretrained encoder is that described the pictures; empty for pixels.
     """
     result = results.result
     has_pictures = images is not None and images.ndim > 2
@@ -67,6 +70,7 @@ def summarize(
         "asked": results.config.n_clusters,
         "clusters_sf": int(result.labels_sf.max()) + 1,
         "clusters_rc": int(result.labels_rc.max()) + 1,
+        "encoder": encoder,
         "chosen": result.chosen,
         "edited": results.edited,
         "agreement": results.agreement,

@@ -159,6 +159,11 @@ class RunFolder:
         """Return the shape of one sample."""
         return tuple(self.about()["data"]["shape"][1:])
 
+    def features(self) -> dict[str, str] | None:
+        """Return the encoder of the pictures: its name, digest and description; None for pixels."""
+        described: dict[str, str] | None = self.about().get("features")
+        return described
+
     def image_spec(self) -> ImageSpec | None:
         """Return the size and colour mode of the images; None for vectors and floats."""
         about = self.about()
@@ -181,6 +186,12 @@ def _check_about(about: dict[str, Any]) -> None:
         raise ValueError("the shape of its data is missing or wrong")
     if not isinstance(about["data"].get("dtype"), str):
         raise ValueError("the type of its data is missing or wrong")
+    features = about.get("features")
+    if features is not None and not (
+        isinstance(features, dict)
+        and all(isinstance(features.get(name), str) for name in ("encoder", "digest", "about"))
+    ):
+        raise ValueError("its entry 'features' is wrong")
     if "image_spec" not in about:
         raise ValueError("its entry 'image_spec' is missing")
     spec = about["image_spec"]
@@ -205,6 +216,7 @@ def create_run(
     source: str = "",
     spec: ImageSpec | None = None,
     folder_classes: bool = False,
+    features: dict[str, str] | None = None,
     overwrite: bool = False,
 ) -> RunFolder:
     """Create a new run.
@@ -222,6 +234,9 @@ def create_run(
         The `fingerprint` of the samples.
     source, spec, folder_classes
         Where and how to read the samples again.
+    features
+        The encoder of the pictures, as `jule.runs.encoding.describe_encoder` returns it; None for
+        pixels.
     overwrite
         Whether to replace a run that is already in the folder. Only the files of that run are
         removed; anything else in the folder stays.
@@ -260,6 +275,7 @@ def create_run(
                 "source": source,
                 "image_spec": None if spec is None else spec.to_json(),
                 "folder_classes": folder_classes,
+                "features": features,
                 "data": data,
                 "config": config.to_json(),
                 "signature": sign(source, data),

@@ -7,8 +7,9 @@ from torch import nn
 from jule.backward.networks.base import Network
 from jule.backward.networks.convnet import ConvNet
 from jule.backward.networks.mlp import MLP
+from jule.backward.networks.residual import Residual
 
-NETWORKS: dict[str, type[Network]] = {"cnn": ConvNet, "mlp": MLP}
+NETWORKS: dict[str, type[Network]] = {"cnn": ConvNet, "mlp": MLP, "residual": Residual}
 
 
 def build_network(name: str, input_shape: tuple[int, ...], **options: int) -> Network:

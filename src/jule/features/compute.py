@@ -1,0 +1,114 @@
+"""Encode all pictures of an array, each of them once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.features.base import Encoder, check_pictures, power_normalize
+from jule.features.store import FeatureStore, features_folder, picture_ids
+from jule.locks import LockedError
+
+LOOKED_UP = 1024  # pictures that are looked up in the store at once
+
+
+def encode_images(
+    encoder: Encoder,
+    images: NDArray[np.uint8],
+    *,
+    cache: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> NDArray[np.float32]:
+    """Return one vector per picture, power-normalised, of root mean square 1.
+
+    Vectors are stored in the user's cache folder. An interrupted computation is resumed.
+
+    Parameters
+    ----------
+    encoder
+        The encoder.
+    images
+        uint8 (n, h, w) or (n, h, w, 3).
+    cache
+        The folder for stored vectors; by default `jule.features.store.features_folder()`.
+    progress
+        Called from time to time with the fraction that is done.
+
+    Raises
+    ------
+    ValueError
+        If the array does not hold pictures, or if a vector is not finite.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from torch import nn
+    >>> from jule.features import ModuleEncoder, Preprocessing
+    >>> encoder = ModuleEncoder(nn.AvgPool2d(4), Preprocessing(8, 8))
+    >>> with TemporaryDirectory() as folder:
+    ...     encode_images(encoder, np.zeros((5, 8, 8), np.uint8), cache=Path(folder)).shape
+    (5, 12)
+    """
+    check_pictures(images)
+    store: FeatureStore | None = FeatureStore(cache or features_folder(), encoder.digest)
+    vectors: NDArray[np.float32] | None = None
+    for start in range(0, len(images), LOOKED_UP):
+        block = images[start : start + LOOKED_UP]
+        ids = picture_ids(block)
+        known = store.find(ids) if store else {}
+        missing = [position for position in range(len(block)) if position not in known]
+        for first in range(0, len(missing), encoder.batch):
+            rows = missing[first : first + encoder.batch]
+            found = _encode(encoder, block[rows])
+            known |= dict(zip(rows, found, strict=True))
+            store = _add(store, [ids[row] for row in rows], found)
+            if progress is not None:
+                progress((start + len(known)) / len(images))
+        part = np.stack([known[position] for position in range(len(block))])
+        if vectors is None:
+            vectors = np.empty((len(images), part.shape[1]), np.float32)
+        vectors[start : start + len(part)] = power_normalize(part)
+        if progress is not None:
+            progress((start + len(block)) / len(images))
+    if vectors is None:
+        raise ValueError("there are no pictures to encode")
+    return vectors
+
+
+def _encode(encoder: Encoder, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    vectors = encoder.encode(images)
+    if vectors.ndim != 2 or len(vectors) != len(images) or vectors.shape[1] == 0:
+        raise ValueError(
+            f"the encoder {encoder.name} returned {vectors.shape} for {len(images)} pictures "
+            "instead of one vector for each"
+        )
+    if not np.isfinite(vectors).all():
+        raise ValueError(
+            f"the encoder {encoder.name} returned values that are not finite: its weights, or its "
+            "mean and std, are probably wrong"
+        )
+    return np.ascontiguousarray(vectors, np.float32)
+
+
+def _add(
+    store: FeatureStore | None, ids: list[bytes], vectors: NDArray[np.float32]
+) -> FeatureStore | None:
+    """Store vectors; after an error, return None, because the vectors are in memory anyway."""
+    if store is not None:
+        try:
+            store.add(ids, vectors)
+        except LockedError:
+            pass  # another process is writing for long: these are not stored
+        except OSError as error:
+            warnings.warn(
+                f"vectors cannot be stored in {store.home} ({error.strerror or error}): they will "
+                "be computed again next time",
+                UserWarning,
+                stacklevel=3,
+            )
+            return None
+    return store

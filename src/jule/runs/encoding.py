@@ -1,0 +1,128 @@
+"""The encoder of a run's pictures: opened by name, and checked to be the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from jule.images import ImageSource, ImageSpec
+from jule.runs.folder import RunFolder
+from jule.runs.trust import is_signed
+
+if TYPE_CHECKING:
+    from jule.features import Encoder
+
+PIXELS = "pixels"
+ENCODING = "encoding"  # the stage, for progress
+
+
+def as_encoder(features: Any) -> Encoder | None:
+    """Return the encoder that a user asks for; None for pixels.
+
+    Parameters
+    ----------
+    features
+        ``"pixels"``, a name for `jule.features.open_encoder`, or an `Encoder`.
+
+    Examples
+    --------
+    >>> as_encoder("pixels") is None
+    True
+    """
+    if features is None or (isinstance(features, str) and features == PIXELS):
+        return None
+    from jule.features import Encoder, open_encoder
+
+    if isinstance(features, str):
+        return open_encoder(features)
+    if isinstance(features, Encoder):
+        return features
+    raise ValueError(
+        f"features must be a name, such as 'photos', or an Encoder, got {type(features).__name__}; "
+        "wrap your own module: jule.features.ModuleEncoder(module, Preprocessing(224, 224))"
+    )
+
+
+def encoder_spec(encoder: Encoder, source: ImageSource, aspect: str) -> ImageSpec | None:
+    """Return the size at which an encoder takes pictures; None for an array, which it resizes."""
+    if source.array() is not None:
+        return None
+    height, width = encoder.preprocessing.height, encoder.preprocessing.width
+    return ImageSpec(height, width, 3, aspect)  # type: ignore[arg-type]
+
+
+def describe_encoder(encoder: Encoder | None) -> dict[str, str] | None:
+    """Return what a run records of its encoder.
+
+    Examples
+    --------
+    >>> describe_encoder(None) is None
+    True
+    """
+    if encoder is None:
+        return None
+    return {"encoder": encoder.name, "digest": encoder.digest, "about": encoder.about}
+
+
+def encoder_of(run: RunFolder, features: Any = None) -> Encoder | None:
+    """Return the encoder that a run was made with; None for pixels.
+
+    Parameters
+    ----------
+    run
+        The run.
+    features
+        The encoder, if it cannot be opened by the name that the run recorded.
+
+    Raises
+    ------
+    ValueError
+        If it is not the same encoder.
+    """
+    recorded = run.features()
+    if recorded is None:
+        if as_encoder(features) is not None:
+            raise ValueError(f"{run.home} was made from pixels, not with an encoder")
+        return None
+    if features is None and recorded["encoder"].startswith("module:"):
+        raise ValueError(
+            f"{run.home} was made with your own encoder ({recorded['encoder'][:60]}): pass an "
+            "instance of it (features=)"
+        )
+    if features is None and recorded["encoder"].startswith("onnx:") and not is_signed(run.about()):
+        raise ValueError(
+            f"{run.home} was not made by you on this machine, so the encoder that it names is not "
+            "opened: pass it in Python, Run(folder, features=OnnxEncoder(file))"
+        )
+    encoder = as_encoder(features if features is not None else recorded["encoder"])
+    if encoder is None or encoder.digest != recorded["digest"]:
+        raise ValueError(
+            f"{run.home} was made with other weights or another scaling of {recorded['about'][:80]}"
+            ": use the encoder that it was made with"
+        )
+    return encoder
+
+
+def encode(
+    encoder: Encoder | None,
+    samples: NDArray,
+    *,
+    cache: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> NDArray:
+    """Return what the network sees: the vectors of an encoder, or the samples themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encode(None, np.eye(2)).shape
+    (2, 2)
+    """
+    if encoder is None:
+        return samples
+    from jule.features import encode_images
+
+    return encode_images(encoder, samples, cache=cache, progress=progress)

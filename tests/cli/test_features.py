@@ -1,0 +1,169 @@
+"""`--features`: pictures described by an encoder, in every command that reads them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jule.features.photos import has_photos_encoder
+from tests.features.test_onnx import mean_colour
+
+COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
+TIMM = {"input_size": [3, 8, 8], "mean": [0.0] * 3, "std": [1.0] * 3}
+
+
+def write_pictures(folder, per_colour=8, seed=0):
+    rng = np.random.default_rng(seed)
+    for name, colour in COLOURS.items():
+        (folder / name).mkdir(parents=True)
+        for number in range(per_colour):
+            noise = rng.normal(0, 25, (30, 40, 3))
+            pixels = (np.array(colour) + noise).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{number}.png")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    return write_pictures(tmp_path_factory.mktemp("pictures") / "all")
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("encoder")
+    (folder / "config.json").write_text(json.dumps(TIMM))
+    return f"onnx:{mean_colour(folder / 'net.onnx')}"
+
+
+@pytest.fixture(scope="module")
+def run(pictures, encoder, tmp_path_factory):
+    from tests.conftest import invoke
+
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    done = invoke(
+        "cluster", pictures, "-k", 3, "--features", encoder, "--folder-classes", "-o", folder
+    )
+    assert done.exit_code == 0, done.output
+    assert "24 pictures, resized to 8 x 8 pixels, colour, crop" in done.stdout
+    assert "they are described by the encoder net.onnx" in done.stdout
+    assert "AC 1.000" in done.stdout
+    return folder
+
+
+def clusters(text):
+    return {row["path"]: row["cluster"] for row in csv.DictReader(text.splitlines())}
+
+
+def test_new_pictures_are_sorted(jule, run, tmp_path):
+    new = write_pictures(tmp_path / "new", per_colour=2, seed=1)
+    found = clusters(jule("predict", run, new).stdout)
+    by_colour = {}
+    for path, cluster in found.items():
+        by_colour.setdefault(path.split("/")[0], set()).add(cluster)
+    assert all(len(one) == 1 for one in by_colour.values())
+    assert len(set.union(*by_colour.values())) == 3
+
+
+def test_similar_pictures_have_the_same_colour(jule, run, pictures):
+    done = jule("similar", run, pictures / "red" / "0.png", "-n", 8)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("red/") == 8
+    assert "1.000" in done.stdout
+
+
+def test_the_page_names_the_encoder(jule, run):
+    assert jule("report", run).exit_code == 0
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "first described by the encoder net.onnx" in page
+    assert 'class="picture' in page or "data:image" in page
+
+
+def test_other_commands_work_on_the_results(jule, run, tmp_path):
+    assert jule("cut", run, "-k", 2).exit_code == 0
+    assert jule("export", run, "--to", tmp_path / "sorted").exit_code == 0
+    assert len(list((tmp_path / "sorted").iterdir())) == 3
+
+
+def test_an_onnx_encoder_cannot_become_part_of_an_onnx_file(refused, run, tmp_path):
+    message = refused("export", run, "--onnx", tmp_path / "net.onnx")
+    assert "is an ONNX file itself" in message
+
+
+def test_an_interrupted_run_is_resumed_with_its_encoder(
+    jule, pictures, encoder, tmp_path, monkeypatch
+):
+    import jule.runs.execute as execution
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(execution, "_save", stop)
+        done = jule("cluster", pictures, "-k", 3, "--features", encoder, "-o", folder)
+    assert done.exit_code == 130, done.output
+    done = jule("resume", folder)
+    assert done.exit_code == 0, done.output
+    assert "they are described by the encoder net.onnx" in done.stdout
+
+
+def test_a_changed_encoder_is_refused(refused, run, pictures, encoder, tmp_path):
+    import shutil
+
+    moved = tmp_path / "run"
+    shutil.copytree(run, moved)
+    config = encoder.removeprefix("onnx:").replace("net.onnx", "config.json")
+    with open(config, encoding="utf-8") as file:
+        before = file.read()
+    try:
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(json.dumps(TIMM | {"mean": [0.5] * 3}))
+        assert "other weights or another scaling" in refused("predict", moved, pictures)
+    finally:
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--features", "photoes"], "choose pixels, photos or onnx:FILE"),
+        (["--features", "onnx:none.onnx"], "none.onnx"),
+        (["--features", "photos", "--size", "96"], "--size applies to pixels"),
+        (["--features", "photos", "--preset", "paper"], "trains on pixels"),
+    ],
+)
+def test_what_cannot_be_done_is_one_clear_line(refused, pictures, tmp_path, arguments, message):
+    out = tmp_path / "run"
+    assert message in refused("cluster", pictures, "-k", 3, *arguments, "-o", out)
+    assert not out.exists()
+
+
+def test_vectors_have_no_encoder(refused, encoder, tmp_path):
+    np.save(tmp_path / "vectors.npy", np.random.default_rng(0).normal(size=(20, 5)))
+    message = refused(
+        "cluster", tmp_path / "vectors.npy", "-k", 2, "--features", encoder, "-o", tmp_path / "run"
+    )
+    assert "needs pictures, uint8" in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.skipif(not has_photos_encoder(), reason="needs jule[photos]")
+def test_photographs_from_pictures_to_onnx(jule, pictures, tmp_path):
+    """The real encoder, through all commands, and once more in onnxruntime."""
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from jule import Run
+
+    run = tmp_path / "run"
+    done = jule("cluster", pictures, "-k", 3, "--features", "photos", "-o", run)
+    assert done.exit_code == 0, done.output
+    assert "trained on ImageNet with labels" in done.stdout
+    assert jule("export", run, "--onnx", tmp_path / "net.onnx").exit_code == 0
+    data = Run(run).read_new(str(pictures))
+    images = data.samples[:4].transpose(0, 3, 1, 2).astype(np.float32)
+    session = runtime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+    (found,) = session.run(["embedding"], {"images": images})
+    np.testing.assert_allclose(found, Run(run).results.result.embedding[:4], atol=2e-3)

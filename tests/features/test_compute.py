@@ -1,0 +1,110 @@
+"""All pictures of an array are encoded once."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from jule.features import ModuleEncoder, Preprocessing, encode_images, power_normalize
+from jule.features.base import Encoder
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (50, 8, 8, 3), dtype=np.uint8)
+
+
+class Counting(Encoder):
+    """The mean colour, and a count of the pictures that were encoded."""
+
+    name, about, weights_digest = "counting", "the mean colour", "0"
+    preprocessing = Preprocessing(8, 8)
+
+    def __init__(self, limit=10**9):
+        self.count, self.limit = 0, limit
+
+    def encode(self, images):
+        if self.count + len(images) > self.limit:
+            raise KeyboardInterrupt
+        self.count += len(images)
+        return images.mean(axis=(1, 2)).astype(np.float32)
+
+
+EXPECTED = power_normalize(IMAGES.mean(axis=(1, 2)).astype(np.float32))
+
+
+def test_nothing_is_encoded_twice(tmp_path):
+    encoder = Counting()
+    for _ in range(2):
+        np.testing.assert_array_equal(encode_images(encoder, IMAGES, cache=tmp_path), EXPECTED)
+    assert encoder.count == len(IMAGES)
+    more = np.concatenate([IMAGES[30:], IMAGES[:5] // 2])
+    encode_images(encoder, more, cache=tmp_path)
+    assert encoder.count == len(IMAGES) + 5
+
+
+def test_an_interrupted_computation_is_resumed(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        encode_images(Counting(limit=40), IMAGES, cache=tmp_path)
+    encoder = Counting()
+    np.testing.assert_array_equal(encode_images(encoder, IMAGES, cache=tmp_path), EXPECTED)
+    assert encoder.count == len(IMAGES) - 2 * Encoder.batch
+
+
+def test_progress_reaches_the_end(tmp_path):
+    shares = []
+    encode_images(Counting(), IMAGES, cache=tmp_path, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    again = []
+    encode_images(Counting(), IMAGES, cache=tmp_path, progress=again.append)
+    assert again == [1.0]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.warns(UserWarning, match=r"cannot be stored .* computed again"):
+        found = encode_images(Counting(), IMAGES, cache=blocked)
+    np.testing.assert_array_equal(found, EXPECTED)
+
+
+class Broken(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.how = how
+
+    def forward(self, x):
+        if self.how == "nan":
+            return torch.full((len(x), 3), torch.nan)
+        return torch.zeros(len(x), 0) if self.how == "empty" else x.new_zeros(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"), [("nan", "not finite"), ("empty", "instead of one"), ("one", "instead of")]
+)
+def test_broken_encoders_are_named(tmp_path, how, message):
+    encoder = ModuleEncoder(Broken(how), Preprocessing(8, 8))
+    with pytest.raises(ValueError, match=rf"the encoder module:Broken returned .*{message}"):
+        encode_images(encoder, IMAGES, cache=tmp_path)
+
+
+def test_no_pictures(tmp_path):
+    with pytest.raises(ValueError, match=r"no pictures"):
+        encode_images(Counting(), IMAGES[:0], cache=tmp_path)
+
+
+def test_the_digest_depends_on_weights_and_scaling():
+    torch.manual_seed(0)
+    module = nn.Conv2d(3, 2, 8)
+    digest = ModuleEncoder(module, Preprocessing(8, 8)).digest
+    assert ModuleEncoder(module, Preprocessing(8, 8)).digest == digest
+    assert ModuleEncoder(module, Preprocessing(8, 8, mean=(0.0,) * 3)).digest != digest
+    with torch.no_grad():
+        module.weight[0, 0, 0, 0] += 1e-6
+    assert ModuleEncoder(module, Preprocessing(8, 8)).digest != digest
+
+
+def test_the_users_module_is_not_changed():
+    module = nn.Sequential(nn.Dropout(0.5), nn.Flatten())
+    module.train()
+    encoder = ModuleEncoder(module, Preprocessing(8, 8))
+    assert module.training
+    np.testing.assert_array_equal(encoder.encode(IMAGES[:2]), encoder.encode(IMAGES[:2]))
