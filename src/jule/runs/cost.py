@@ -16,6 +16,9 @@ SEARCH_SHARE = 0.5  # fraction of that speed that the neighbour search reaches
 TRAINING_SHARE = 0.3  # fraction of that speed that training and embedding reach
 BACKWARD = 3  # a training step costs about three forward passes
 STEP_OVERHEAD = 0.004  # seconds per batch, whatever its size
+ENCODER_OUTPUTS = 1280  # numbers per picture
+ENCODER_MULTIPLY_ADDS = 385_000_000  # per picture of 224 x 224 pixels
+ENCODER_SHARE = 0.15  # fraction of that speed that the encoder reaches: its filters are small
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
 
 
@@ -35,7 +38,9 @@ class Cost:
     memory: float
 
 
-def estimate_cost(n_images: int, shape: tuple[int, ...], config: Config) -> Cost:
+def estimate_cost(
+    n_images: int, shape: tuple[int, ...], config: Config, *, encoded: bool = False
+) -> Cost:
     """Estimate the cost of a run from its multiply-adds and the speed of this machine.
 
     Parameters
@@ -46,6 +51,8 @@ def estimate_cost(n_images: int, shape: tuple[int, ...], config: Config) -> Cost
         Shape of one sample: (height, width[, channels]) or (features,).
     config
         The settings.
+    encoded
+        Whether the encoder for photographs describes the samples first.
 
     Examples
     --------
@@ -53,6 +60,9 @@ def estimate_cost(n_images: int, shape: tuple[int, ...], config: Config) -> Cost
     True
     """
     rate = products_per_second()
+    encoding = 0.0
+    if encoded:
+        shape, encoding = (ENCODER_OUTPUTS,), float(n_images * ENCODER_MULTIPLY_ADDS)
     periods = config.rounds * config.n_periods
     values = math.prod(shape)
     per_image = multiply_adds(shape, config.min_side, config.max_side)
@@ -63,6 +73,7 @@ def estimate_cost(n_images: int, shape: tuple[int, ...], config: Config) -> Cost
     searched = n_images**2 * (values + periods * OUTPUTS) / 2  # each pair of blocks once
     return Cost(
         seconds=(trained + embedded) / (TRAINING_SHARE * rate)
+        + encoding / (ENCODER_SHARE * rate)
         + steps * STEP_OVERHEAD
         + searched / (SEARCH_SHARE * rate),
         memory=BYTES_AT_REST + 4.0 * n_images * values,  # all pixels as float32, at the beginning

@@ -15,7 +15,7 @@ from jule.runs.trust import is_signed
 if TYPE_CHECKING:
     from jule.features import Encoder
 
-PIXELS = "pixels"
+AUTO, PIXELS, PHOTOS = "auto", "pixels", "photos"
 ENCODING = "encoding"  # the stage, for progress
 
 

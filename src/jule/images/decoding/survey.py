@@ -54,6 +54,16 @@ class Survey:
         """Whether at least one picture in twenty has visible colour."""
         return self.n_coloured > 0 and self.n_coloured >= MIN_COLOURED * len(self.sizes)
 
+    @property
+    def shows_photographs(self) -> bool:
+        """Whether the pictures are probably photographs: in colour, and larger than thumbnails.
+
+        Digits, letters, scans and aligned faces are usually grey, or small.
+        """
+        if not self.sizes or not self.has_colour:
+            return False
+        return float(np.median([min(size) for size in self.sizes])) > LARGEST_SIDE
+
 
 def survey(source: ImageSource, n_pictures: int = SURVEYED, *, colour: bool = True) -> Survey:
     """Examine some evenly spaced pictures, or others if none of these can be read.
