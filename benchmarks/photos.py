@@ -1,6 +1,7 @@
 """Photographs described by a pretrained encoder: linkage and K-means alone, and joint learning.
 
-`python -m benchmarks.photos` needs the folder flowers17 in $JULE_DATA. `--cifar FILE` adds the
+`python -m benchmarks.photos` needs the folder flowers17 and two of the paper's sets in $JULE_DATA.
+`--cifar FILE` adds the
 10,000 test images of CIFAR-10 from an .npz file with images, labels and split.
 """
 
@@ -20,10 +21,12 @@ from jule import JULE, read_images
 from jule.baselines import METHODS
 from jule.evaluation import accuracy, nmi
 from jule.features import encode_images, photos_encoder
-from jule.images import ImageSpec, open_source
+from jule.images import ImageSpec, load_dataset, open_source
 
 SEEDS = 3
 SIDE = 224
+PARTS = ((1, 8), (9, 13), (13, 17))  # kinds of flowers that are clustered alone
+OTHERS = {"coil100": 25, "umist": 20}  # not photographs of the usual kind, and how many classes
 
 
 def flowers() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -65,7 +68,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--cifar", type=Path, metavar="FILE", help="CIFAR-10 as .npz")
     given = parser.parse_args()
-    measured = {"flowers17": measure(*flowers())}
+    images, kinds = flowers()
+    measured = {"flowers17": measure(images, kinds)}
+    for first, last in PARTS:
+        some = np.isin(kinds, np.unique(kinds)[first - 1 : last])
+        measured[f"flowers17, kinds {first} to {last}"] = measure(images[some], kinds[some])
+    for name, k in OTHERS.items():
+        data = load_dataset(name)
+        some = data.labels < k
+        title = f"{name}, {k} classes"
+        measured[title] = measure(data.images[some], data.labels[some])
     command = "python -m benchmarks.photos"
     if given.cifar is not None:
         measured["CIFAR-10, test images"] = measure(*cifar(given.cifar))

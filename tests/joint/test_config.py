@@ -153,3 +153,12 @@ def test_numbers_of_numpy_are_stored_as_numbers():
 def test_epochs_without_end_are_refused(value):
     with pytest.raises(ValueError, match=r"^epochs must be positive and finite, got"):
         preset(epochs=value)
+
+
+def test_vectors_of_an_encoder_are_trained_gently():
+    config = preset("default", encoded=True, n_clusters=7)
+    assert (config.network, config.rounds, config.n_clusters) == ("residual", 1, 7)
+    assert config.steps_per_period(80) == 2
+    assert preset("default", encoded=True, rounds=3).rounds == 3
+    with pytest.raises(ValueError, match="trains on pixels"):
+        preset("paper", encoded=True)
