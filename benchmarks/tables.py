@@ -237,9 +237,15 @@ def photos(results: Path) -> str:
 
 
 def deep(results: Path) -> str:
-    """Render one row per data set and method, with its time relative to that of JULE."""
+    """Render one row per data set and method, with its time relative to that of JULE.
+
+    A data set is shown once all seeds of all methods have been measured.
+    """
+    seeds = read_record(results / "benchmarks" / "deep.json")["settings"]["seeds"]
     rows = []
     for name, found in _measured(results, "deep").items():
+        if not found or min(map(len, found.values())) < seeds:
+            continue
         own = np.mean([run["seconds"] for run in found["JULE"]])
         for method, runs in found.items():
             taken = float(np.mean([run["seconds"] for run in runs]))

@@ -152,16 +152,18 @@ class Run(RunFolder):
             Called with the name of a stage and the fraction of it that is done.
         """
         data = self.read_new(source, strict=strict, cache=cache, progress=reading)
-        return self.predict_read(data, progress)
+        return self.predict_read(data, progress, cache=cache)
 
     def read_new(self, source: Any, **options: Any) -> Samples:
         """Read new images at the size and colour mode of the run."""
         return read_for_run(self, open_source(source), **options)
 
-    def predict_read(self, data: Samples, progress: Progress | None = None) -> Prediction:
+    def predict_read(
+        self, data: Samples, progress: Progress | None = None, *, cache: Path | None = None
+    ) -> Prediction:
         """Predict the clusters of images that `read_new` returned."""
         show = None if progress is None else partial(progress, ENCODING)
-        vectors = encode(self.encoder, data.samples, progress=show)
+        vectors = encode(self.encoder, data.samples, cache=cache, progress=show)
         return predict_samples(
             self.results, self.network, vectors, data.names, progress, indices=data.indices
         )

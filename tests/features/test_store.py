@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jule.features.store import ENTRY, INDEX, VECTORS, FeatureStore, picture_ids
+from jule.features.store import (
+    ENTRY,
+    INDEX,
+    VECTORS,
+    FeatureStore,
+    clear_stores,
+    features_folder,
+    list_stores,
+    picture_ids,
+)
 
 DIGEST = "d" * 64
 RNG = np.random.default_rng(0)
@@ -108,3 +117,16 @@ def test_pictures_of_other_shapes_have_other_ids():
     flat = RNG.integers(0, 256, (1, 4, 6), dtype=np.uint8)
     assert picture_ids(flat) != picture_ids(flat.reshape(1, 6, 4))
     assert picture_ids(flat) == picture_ids(np.asfortranarray(flat))
+
+
+def test_stored_vectors_are_listed_and_cleared(tmp_path, monkeypatch):
+    monkeypatch.setenv("JULE_CACHE", str(tmp_path))
+    assert list_stores() == []
+    FeatureStore(features_folder(), DIGEST).add(ids_of(1), vectors_of(1))
+    other = features_folder() / "not a store"
+    other.mkdir()
+    ((home, size),) = list_stores()
+    assert size == ENTRY.itemsize + vectors_of(1).nbytes
+    assert clear_stores() == size
+    assert not home.exists()
+    assert other.exists()

@@ -195,7 +195,7 @@ def cluster(
             overwrite=overwrite,
         )
         write_reading(run, data)
-        run_and_report(run, data, device, encoder)
+        run_and_report(run, data, device, encoder, cache)
 
 
 @contextmanager
@@ -250,7 +250,7 @@ def resume(
                 unfinished, where, cache=Path(cache) if cache else None, progress=show
             )
         write_reading(unfinished, data)
-        run_and_report(unfinished, data, device, encoder)
+        run_and_report(unfinished, data, device, encoder, cache)
 
 
 def _complete(run: RunFolder, source: str | None) -> None:
@@ -277,7 +277,11 @@ def _open_encoder(features: str) -> Encoder | None:
 
 
 def run_and_report(
-    run: RunFolder, data: Samples, device: str, encoder: Encoder | None = None
+    run: RunFolder,
+    data: Samples,
+    device: str,
+    encoder: Encoder | None = None,
+    cache: str | None = None,
 ) -> None:
     """Execute a run with progress bars, print its clusters, and make its page."""
     with status(LOADING):
@@ -295,7 +299,12 @@ def run_and_report(
         say(f"they are described by {encoder.about}")
     try:
         with progress_bars(home.name) as show:
-            samples = encode(encoder, data.samples, progress=partial(show, ENCODING))
+            samples = encode(
+                encoder,
+                data.samples,
+                cache=Path(cache) if cache else None,
+                progress=partial(show, ENCODING),
+            )
             results = execute(
                 run,
                 samples,

@@ -61,7 +61,7 @@ def predict(
             opened, strict=strict, cache=Path(cache) if cache else None, progress=show
         )
     with progress_bars(run.name) as bars:
-        found = trained.predict_read(data, bars)
+        found = trained.predict_read(data, bars, cache=Path(cache) if cache else None)
     print_skipped(data, err=True)
     if out is not None:
         write_atomic(out, labels_csv(found.columns()), private=False)

@@ -12,19 +12,22 @@ leaves at most vectors without an entry, which the next one overwrites.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zlib
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import make_folder, user_cache
-from jule.locks import hold
+from jule.files import is_leftover, make_folder, remove_tree, user_cache
+from jule.locks import LockedError, hold
 
 FORMAT = "1"
 VECTORS, INDEX = "vectors.bin", "index.bin"
+KEY = re.compile(rf"[0-9a-f]{{32}}-{FORMAT}")
 ID_BYTES = 16
 ENTRY = np.dtype([("id", f"V{ID_BYTES}"), ("crc", "<u4"), ("length", "<u4")])
 WAIT = 60.0  # seconds, while another process writes a batch
@@ -136,3 +139,28 @@ class FeatureStore:
             file.flush()
             index.seek(count * ENTRY.itemsize)
             index.write(entries.tobytes())
+
+
+def list_stores() -> list[tuple[Path, int]]:
+    """Return the folder of each encoder with stored vectors, and its size in bytes."""
+    if not features_folder().is_dir():
+        return []
+    homes = [home for home in sorted(features_folder().iterdir()) if _is_store(home)]
+    return [(home, sum(entry.lstat().st_size for entry in home.iterdir())) for home in homes]
+
+
+def _is_store(home: Path) -> bool:
+    """Return whether a folder holds stored vectors and nothing else; links are not followed."""
+    if KEY.fullmatch(home.name) is None or home.is_symlink() or not home.is_dir():
+        return False
+    return all(name in (VECTORS, INDEX) or is_leftover(name) for name in os.listdir(home))
+
+
+def clear_stores() -> int:
+    """Remove all stored vectors that are not being written; return the number of bytes freed."""
+    freed = 0
+    for home, size in list_stores():
+        with suppress(LockedError), hold(home):
+            remove_tree(home)
+            freed += size
+    return freed

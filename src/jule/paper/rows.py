@@ -38,6 +38,8 @@ class Row:
         The same on the learned representation, where every seed has samples of its own.
     learned
         Parameters that differ on the learned representation.
+    only_learned
+        Whether it is measured on the learned representation alone.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Row:
     left_out: tuple[str, ...] = ()
     left_out_learned: tuple[str, ...] = ()
     learned: dict[str, Any] = field(default_factory=dict)
+    only_learned: bool = False
 
     @property
     def slug(self) -> str:

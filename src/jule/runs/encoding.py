@@ -115,6 +115,17 @@ def encode(
 ) -> NDArray:
     """Return what the network sees: the vectors of an encoder, or the samples themselves.
 
+    Parameters
+    ----------
+    encoder
+        The encoder; None for pixels.
+    samples
+        Pictures, or whatever the network takes.
+    cache
+        The folder that the user chose for decoded pictures; vectors are stored inside it.
+    progress
+        Called with the fraction that is done.
+
     Examples
     --------
     >>> import numpy as np
@@ -125,4 +136,5 @@ def encode(
         return samples
     from jule.features import encode_images
 
-    return encode_images(encoder, samples, cache=cache, progress=progress)
+    folder = None if cache is None else cache / "features"
+    return encode_images(encoder, samples, cache=folder, progress=progress)
