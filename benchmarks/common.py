@@ -93,14 +93,19 @@ def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> N
         "command": command,
         "date": time.strftime("%Y-%m-%d"),
         "machine": {"cores": os.cpu_count(), "processor": _processor()},
-        "versions": {"python": platform.python_version()}
-        | {package: version(package) for package in PACKAGES if _is_installed(package)},
+        "versions": package_versions(),
         "settings": settings,
         "measured": measured,
     }
     path = RESULTS / f"{name}.json"
     write_json(path, record, private=False)
     print(f"wrote results/benchmarks/{path.name}")
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that are installed."""
+    found = {package: version(package) for package in PACKAGES if _is_installed(package)}
+    return {"python": platform.python_version()} | found
 
 
 def _is_installed(package: str) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import get_num_threads
 
-from benchmarks.common import RESULTS, seconds, write
+from benchmarks.common import RESULTS, package_versions, seconds, write
 from jule import JULE
 from jule.baselines._clustpy import import_clustpy, scale_for_clustpy, silenced
 from jule.baselines._seeds import global_seeds_kept
@@ -30,6 +30,7 @@ Timed: TypeAlias = tuple[float, Labels]
 SETS = ("usps", "mnist-test")
 FROM_AUTOENCODER = ("DEC", "IDEC")
 FROM_UMAP = ("UMAP + HDBSCAN", "UMAP + K-means")
+N_METHODS = 1 + len(FROM_UMAP) + len(FROM_AUTOENCODER)
 SEEDS = 3
 PRETRAIN_EPOCHS, CLUSTERING_EPOCHS, BATCH = 100, 150, 256  # ClustPy's defaults
 FEW = 300  # samples of the first call, which compiles and imports and is not timed
@@ -91,11 +92,14 @@ def warm_up(data: Dataset) -> None:
 
 
 def earlier(settings: dict[str, Any]) -> dict[str, dict[str, list[dict[str, float]]]]:
-    """Return the finished runs of an interrupted benchmark with the same settings."""
+    """Return the finished runs of an interrupted benchmark with the same settings and versions."""
     path = RESULTS / "deep.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    same = record.get("settings") == settings
-    return record["measured"] if same else {dataset: {} for dataset in SETS}
+    found: dict[str, dict[str, list[dict[str, float]]]] = record.get("measured", {})
+    runs = [len(each) for methods in found.values() for each in methods.values()]
+    is_complete = len(runs) == len(SETS) * N_METHODS and min(runs) == SEEDS
+    same = record.get("settings") == settings and record.get("versions") == package_versions()
+    return found if same and not is_complete else {dataset: {} for dataset in SETS}
 
 
 def main() -> None:

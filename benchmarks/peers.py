@@ -366,7 +366,11 @@ def earlier(measured: set[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         return [], {}
     record = json.loads(path.read_text(encoding="utf-8"))
     about = {"date": record["date"], "command": record["command"]}
-    kept = [about | row for row in record["measured"] if row["method"] not in measured]
+    kept = [
+        about | row
+        for row in record["measured"]
+        if row["method"] not in measured and row["peer"].startswith(("cdlib", "gactoolbox"))
+    ]
     return kept, record["settings"]
 
 

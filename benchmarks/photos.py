@@ -1,8 +1,8 @@
 """Photographs described by a pretrained encoder: linkage and K-means alone, and joint learning.
 
 `python -m benchmarks.photos` needs the folder flowers17 and two of the paper's sets in $JULE_DATA.
-`--cifar FILE` adds the
-10,000 test images of CIFAR-10 from an .npz file with images, labels and split.
+`--cifar FILE` adds the 10,000 test images of CIFAR-10 from an .npz file with images, labels and
+split.
 """
 
 from __future__ import annotations

@@ -94,7 +94,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     confidence_
         (n,) fraction of each sample's affinity that belongs to its own cluster.
     embedding_
-        (n, 160) final representation of the samples, as unit vectors.
+        (n, 160) final representation of the samples, as unit vectors; with an encoder, they have
+        as many values as its vectors.
     tree_
         The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
@@ -273,7 +274,10 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._results = results
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return the representation of samples: (m, 160) unit vectors."""
+        """Return the representation of samples as unit vectors.
+
+        They have 160 values, or as many as those of the encoder.
+        """
         check_is_fitted(self)
         return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))
 

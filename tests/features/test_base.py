@@ -46,6 +46,7 @@ def test_shrinking_averages():
         ({"width": 10**6}, "1 to 4096 pixels"),
         ({"height": 8.0}, "1 to 4096 pixels, got 8.0"),
         ({"mean": (0.5, 0.5)}, "mean must be three numbers"),
+        ({"mean": 0.5}, "mean must be three numbers, got 0.5"),
         ({"std": (0.5, float("nan"), 1.0)}, "std must be three numbers"),
         ({"std": (0.5, 0.0, 1.0)}, "std must be positive"),
     ],
@@ -53,6 +54,11 @@ def test_shrinking_averages():
 def test_impossible_scalings_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         Preprocessing(**({"height": 8, "width": 8} | changes))
+
+
+def test_numbers_of_numpy_are_numbers():
+    scaling = Preprocessing(np.int64(8), 8, mean=np.zeros(3), std=[1, 1, 1])
+    assert scaling == Preprocessing(8, 8, mean=(0.0,) * 3, std=(1.0,) * 3)
 
 
 @pytest.mark.parametrize(

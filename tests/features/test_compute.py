@@ -40,6 +40,51 @@ def test_nothing_is_encoded_twice(tmp_path):
     assert encoder.count == len(IMAGES) + 5
 
 
+def test_copies_are_encoded_once_and_have_the_same_vector(tmp_path, monkeypatch):
+    monkeypatch.setattr("jule.features.compute.LOOKUP_BLOCK", 7)
+    copies = IMAGES[[0, 1, 0, 0, 2, 1, 3, 0, 2, 4, 0]]
+    encoder = Counting()
+    found = encode_images(encoder, copies, cache=tmp_path)
+    assert encoder.count == 5
+    np.testing.assert_array_equal(found, EXPECTED[[0, 1, 0, 0, 2, 1, 3, 0, 2, 4, 0]])
+
+
+class Scaled(nn.Module):
+    """A module whose code, and not its weights, decides what it returns."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x.mean((2, 3)) + self.factor
+
+
+def test_modules_that_differ_in_code_do_not_share_vectors(tmp_path):
+    first, second = (ModuleEncoder(Scaled(factor), Preprocessing(8, 8)) for factor in (5.0, 9.0))
+    one = encode_images(first, IMAGES, cache=tmp_path)
+    two = encode_images(second, IMAGES, cache=tmp_path)
+    assert np.abs(one - two).max() > 1e-3
+    np.testing.assert_array_equal(encode_images(first, IMAGES, cache=tmp_path), one)
+
+
+def test_modules_of_other_types_are_accepted():
+    for module in (nn.Conv2d(3, 2, 8).double(), nn.Conv2d(3, 2, 8).half()):
+        assert ModuleEncoder(module, Preprocessing(8, 8)).encode(IMAGES[:2]).dtype == np.float32
+
+
+def test_vectors_may_be_deleted_at_any_time(tmp_path):
+    import shutil
+
+    class Deleting(Counting):
+        def encode(self, images):
+            shutil.rmtree(tmp_path, ignore_errors=True)
+            return super().encode(images)
+
+    encode_images(Counting(), IMAGES[:20], cache=tmp_path)
+    np.testing.assert_array_equal(encode_images(Deleting(), IMAGES, cache=tmp_path), EXPECTED)
+
+
 def test_an_interrupted_computation_is_resumed(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         encode_images(Counting(limit=40), IMAGES, cache=tmp_path)
@@ -74,11 +119,19 @@ class Broken(nn.Module):
     def forward(self, x):
         if self.how == "nan":
             return torch.full((len(x), 3), torch.nan)
+        if self.how == "tuple":
+            return (x,)
         return torch.zeros(len(x), 0) if self.how == "empty" else x.new_zeros(1, 3)
 
 
 @pytest.mark.parametrize(
-    ("how", "message"), [("nan", "not finite"), ("empty", "instead of one"), ("one", "instead of")]
+    ("how", "message"),
+    [
+        ("nan", "not finite"),
+        ("empty", "instead of one"),
+        ("one", "instead of"),
+        ("tuple", "a tuple instead of a tensor"),
+    ],
 )
 def test_broken_encoders_are_named(tmp_path, how, message):
     encoder = ModuleEncoder(Broken(how), Preprocessing(8, 8))

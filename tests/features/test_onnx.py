@@ -1,6 +1,8 @@
 """Encoders in ONNX files: real files, run by onnxruntime."""
 
+import copy
 import json
+import os
 
 import numpy as np
 import pytest
@@ -115,6 +117,58 @@ def test_what_is_not_onnx_is_refused(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"is not an ONNX file that can be used"):
         OnnxEncoder(path, PLAIN)
+
+
+def two_inputs(path):
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ("n", 3, 8, 8)) for name in "xz"
+    ]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "z"], ["y"])],
+        "two",
+        inputs,
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ("n", 3, 8, 8))],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, path)
+    return path
+
+
+def test_models_with_several_inputs_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must have one input, the pictures, but it has x, z"):
+        OnnxEncoder(two_inputs(tmp_path / "net.onnx"), PLAIN)
+
+
+def test_models_with_weights_in_other_files_are_refused(tmp_path):
+    model = onnx.load(mean_colour(tmp_path / "net.onnx"))
+    weights = onnx.numpy_helper.from_array(np.ones(2000, np.float32), "unused")
+    model.graph.initializer.append(weights)
+    onnx.save(
+        model,
+        tmp_path / "outside.onnx",
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=100,
+    )
+    with pytest.raises(ValueError, match=r"keeps its weights in other files"):
+        OnnxEncoder(tmp_path / "outside.onnx", PLAIN)
+
+
+def test_encoders_can_be_copied(tmp_path):
+    path = mean_colour(tmp_path / "net.onnx")
+    encoder = OnnxEncoder(path, PLAIN)
+    again = copy.deepcopy(encoder)
+    np.testing.assert_array_equal(again.encode(IMAGES), encoder.encode(IMAGES))
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(ValueError, match=r"has changed"):
+        copy.deepcopy(encoder)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes links")
+def test_links_of_model_hubs_are_followed(tmp_path):
+    mean_colour(tmp_path / "blob")
+    (tmp_path / "net.onnx").symlink_to("blob")
+    assert OnnxEncoder(tmp_path / "net.onnx", PLAIN).name == f"onnx:{tmp_path / 'net.onnx'}"
 
 
 def test_a_missing_file_is_named(tmp_path):

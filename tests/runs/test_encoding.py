@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from torch import nn
 
 from jule import JULE, Run
@@ -91,10 +92,23 @@ def test_a_strangers_encoder_is_not_opened(saved, tmp_path):
     folder, *_ = saved
     about = parse_checked_json((folder / CONFIG).read_bytes())
     features = about["features"] | {"encoder": f"onnx:{tmp_path / 'secret'}"}
-    forged = about | {"features": features, "signature": "0" * 64, "source": "elsewhere"}
-    (tmp_path / CONFIG).write_bytes(checked_json(forged))
+    # The signature of the run is valid for its own encoder only.
+    (tmp_path / CONFIG).write_bytes(checked_json(about | {"features": features}))
     with pytest.raises(ValueError, match=r"not made by you .* not opened"):
         encoder_of(RunFolder(tmp_path))
+
+
+def test_an_encoder_with_a_name_of_its_own_must_be_passed(tmp_path):
+    images, _ = coloured(30)
+    named = ModuleEncoder(nn.AvgPool2d(4), Preprocessing(8, 8), name="dino")
+    JULE(3, features=named, settings=SETTINGS).fit(images).save(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"made with your own encoder \(dino\)"):
+        encoder_of(RunFolder(tmp_path / "run"))
+
+
+def test_estimators_with_an_encoder_can_be_cloned():
+    model = clone(JULE(3, features=an_encoder(), settings=SETTINGS))
+    assert model.fit(coloured(30)[0]).n_clusters_ == 3
 
 
 @pytest.mark.parametrize("features", [3, nn.Flatten(), object()])

@@ -206,7 +206,7 @@ def build_embedder(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             body = build_network(network, (*(size or ()), len(mean)))
-    if isinstance(body, Network) and body.has_scaled_input:
+    if isinstance(body, Network) and not body.standardizes:
         mean, std = np.zeros_like(mean), np.ones_like(std)
     return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, normalize=normalize)
 

@@ -15,6 +15,7 @@ from jule.cli.reading import (
     AspectOption,
     CacheOption,
     ColourOption,
+    MovedEncoder,
     Size,
     Source,
     Strict,
@@ -135,9 +136,11 @@ def cluster(
     from jule.runs.update import is_empty
 
     given: dict[str, Any] = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
-    if features not in (AUTO, PIXELS) and size is not None:
+    if features not in (AUTO, PIXELS) and (size is not None or colour != "auto"):
+        option = "--colour" if size is None else "--size"
         raise ValueError(
-            f"--size applies to pixels: the encoder {features!r} has a size of its own"
+            f"{option} applies to pixels: the encoder {features!r} takes pictures of its own size, "
+            "in colour"
         )
     settings = partial(
         make_config,
@@ -222,6 +225,7 @@ def resume(
     source: Annotated[
         str | None, typer.Option(help="Where the images are, if moved or if the run is not yours.")
     ] = None,
+    features: MovedEncoder = None,
     cache: CacheOption = None,
     device: DeviceOption = "auto",
 ) -> None:
@@ -243,7 +247,7 @@ def resume(
         from jule.runs.reading import read_again, write_reading
 
         with status(LOADING):
-            encoder = encoder_of(unfinished)
+            encoder = encoder_of(unfinished, features)
         where = agreed_source(unfinished, source)
         with reading_bar(run.name) as show:
             data = read_again(

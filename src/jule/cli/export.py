@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jule.cli.output import fail, say, warn
-from jule.cli.reading import check_not_own
+from jule.cli.reading import MovedEncoder, check_not_own
 
 if TYPE_CHECKING:
     from jule.export.folders import Exported
@@ -36,6 +36,7 @@ def export(
         typer.Option(help="Where the pictures are, if moved or if the run is not yours."),
     ] = None,
     onnx: Annotated[Path | None, typer.Option(help="Write the network to this file.")] = None,
+    features: MovedEncoder = None,
     parquet: Annotated[
         Path | None,
         typer.Option(help="Write path, cluster, confidence, rank and name to this file."),
@@ -73,7 +74,7 @@ def export(
         write_parquet(parquet, results.columns(n_clusters))
         say(f"{len(results.names):,} rows: {parquet}")
     if onnx is not None:
-        _export_onnx(folder, onnx)
+        _export_onnx(folder, onnx, features)
     if to is not None:
         from jule.cli.reading import agreed_source
         from jule.export.pictures import export_pictures
@@ -100,15 +101,16 @@ def _check_parent(file: Path | None) -> None:
         raise IsADirectoryError(f"{file} is a folder: give the name of a file")
 
 
-def _export_onnx(run: RunFolder, path: Path) -> None:
+def _export_onnx(run: RunFolder, path: Path, features: str | None) -> None:
     from jule.export.onnx import input_shape, write_onnx
     from jule.runs.encoding import encoder_of
     from jule.runs.results import read_network
 
     shape = run.sample_shape()
-    write_onnx(read_network(run, device="cpu"), path, shape, encoder_of(run))
+    write_onnx(read_network(run, device="cpu"), path, shape, encoder_of(run, features))
     size = " x ".join(str(side) for side in ("n", *input_shape(shape)))
-    say(f"{path}: input `images` of {size}, output `embedding`")
+    values = "values as in the pictures, 0 to 255" if run.features() else "raw values"
+    say(f"{path}: input `images` of {size} ({values}), output `embedding`")
 
 
 def print_exported(exported: Exported, to: Path) -> None:

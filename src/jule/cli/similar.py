@@ -9,6 +9,7 @@ import typer
 
 from jule.cli.cluster import LOADING, DeviceOption
 from jule.cli.output import say_table, status
+from jule.cli.reading import MovedEncoder
 
 
 def similar(
@@ -17,6 +18,7 @@ def similar(
         Path, typer.Argument(metavar="PICTURE", help="A picture, which may be new or in the run.")
     ],
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many to list.")] = 10,
+    features: MovedEncoder = None,
     device: DeviceOption = "auto",
 ) -> None:
     """List the pictures of a run that are most similar to a picture.
@@ -32,7 +34,7 @@ def similar(
     with status(LOADING):
         from jule.run import Run
 
-        trained = Run(run, device=device)
+        trained = Run(run, features=features, device=device)
         found = trained.similar(picture, count)
     names = trained.cluster_names
     say_table(

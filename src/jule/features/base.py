@@ -6,6 +6,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
@@ -43,13 +44,22 @@ class Preprocessing:
     std: tuple[float, float, float] = IMAGENET_STD
 
     def __post_init__(self) -> None:
-        for side in (self.height, self.width):
-            if not isinstance(side, int) or not 1 <= side <= MAX_SIDE:
-                raise ValueError(f"the size of an encoder is 1 to {MAX_SIDE} pixels, got {side!r}")
+        for name in ("height", "width"):
+            side = getattr(self, name)
+            if not isinstance(side, Integral) or not 1 <= int(side) <= MAX_SIDE:
+                raise ValueError(
+                    f"the input size of an encoder must be 1 to {MAX_SIDE} pixels, got {side!r}"
+                )
+            object.__setattr__(self, name, int(side))
         for name in ("mean", "std"):
-            values = getattr(self, name)
+            given = getattr(self, name)
+            try:
+                values = tuple(float(value) for value in given)
+            except (TypeError, ValueError):
+                values = ()
             if len(values) != 3 or not np.isfinite(values).all():
-                raise ValueError(f"{name} must be three numbers, got {values!r}")
+                raise ValueError(f"{name} must be three numbers, got {given!r}")
+            object.__setattr__(self, name, values)
         if min(self.std) <= 0:
             raise ValueError(f"std must be positive, got {self.std!r}")
 
@@ -108,6 +118,11 @@ class Encoder(ABC):
         """Hash of everything that its vectors depend on."""
         parts = [type(self).__name__, self.weights_digest, asdict(self.preprocessing)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def store_key(self) -> str:
+        """Name of its stored vectors, different for encoders with different vectors."""
+        return self.digest
 
     @abstractmethod
     def encode(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from jule.features.base import Encoder, check_pictures, power_normalize
 from jule.features.store import FeatureStore, features_folder, picture_ids
 from jule.locks import LockedError
 
-LOOKED_UP = 1024  # pictures that are looked up in the store at once
+LOOKUP_BLOCK = 1024  # pictures that are looked up in the store at once
 
 
 def encode_images(
@@ -54,13 +54,17 @@ def encode_images(
     (5, 12)
     """
     check_pictures(images)
-    store: FeatureStore | None = FeatureStore(cache or features_folder(), encoder.digest)
+    store: FeatureStore | None = FeatureStore(cache or features_folder(), encoder.store_key)
     vectors: NDArray[np.float32] | None = None
-    for start in range(0, len(images), LOOKED_UP):
-        block = images[start : start + LOOKED_UP]
+    firsts: dict[bytes, int] = {}  # of equal pictures, the first; the others are its copies
+    for start in range(0, len(images), LOOKUP_BLOCK):
+        block = images[start : start + LOOKUP_BLOCK]
         ids = picture_ids(block)
+        for position, identity in enumerate(ids):
+            firsts.setdefault(identity, start + position)
+        own = [at for at, identity in enumerate(ids) if firsts[identity] == start + at]
         known = store.find(ids) if store else {}
-        missing = [position for position in range(len(block)) if position not in known]
+        missing = [position for position in own if position not in known]
         for first in range(0, len(missing), encoder.batch):
             rows = missing[first : first + encoder.batch]
             found = _encode(encoder, block[rows])
@@ -68,10 +72,11 @@ def encode_images(
             store = _add(store, [ids[row] for row in rows], found)
             if progress is not None:
                 progress((start + len(known)) / len(images))
-        part = np.stack([known[position] for position in range(len(block))])
         if vectors is None:
-            vectors = np.empty((len(images), part.shape[1]), np.float32)
-        vectors[start : start + len(part)] = power_normalize(part)
+            vectors = np.empty((len(images), len(known[0])), np.float32)
+        vectors[[start + at for at in own]] = power_normalize(np.stack([known[at] for at in own]))
+        for position, identity in enumerate(ids):
+            vectors[start + position] = vectors[firsts[identity]]
         if progress is not None:
             progress((start + len(block)) / len(images))
     if vectors is None:
@@ -102,7 +107,7 @@ def _add(
         try:
             store.add(ids, vectors)
         except LockedError:
-            pass  # another process is writing for long: these are not stored
+            return None  # another process holds the store for long: do not wait for it again
         except OSError as error:
             warnings.warn(
                 f"vectors cannot be stored in {store.home} ({error.strerror or error}): they will "

@@ -12,6 +12,8 @@ from torch import nn
 
 from jule.features.base import Encoder, Preprocessing
 
+PROBE = 64  # pixels on a side of the picture that tells modules apart
+
 
 class ModuleEncoder(Encoder):
     """An encoder made of a `torch.nn.Module`, of which a frozen copy is used.
@@ -24,6 +26,8 @@ class ModuleEncoder(Encoder):
         The form in which it takes pictures.
     name, about
         See `Encoder`.
+    weights_digest
+        Hash of the weights, if it is known.
 
     Examples
     --------
@@ -40,25 +44,41 @@ class ModuleEncoder(Encoder):
         *,
         name: str | None = None,
         about: str | None = None,
+        weights_digest: str | None = None,
     ) -> None:
-        self.module = copy.deepcopy(module).eval()
+        self.module = copy.deepcopy(module).eval().cpu().float()
         self.preprocessing = preprocessing
         self.name = name or f"module:{type(module).__name__}"
         self.about = about or f"the module {type(module).__name__}"
-        self.weights_digest = _weights_digest(self.module)
+        self._is_known = weights_digest is not None
+        self.weights_digest = weights_digest or _hash_weights(self.module)
+
+    @property
+    def store_key(self) -> str:
+        """Name of its stored vectors, different for encoders with different vectors."""
+        if self._is_known:
+            return self.digest
+        # The code of a module is not hashed, but what it makes of one picture is.
+        side = np.arange(PROBE, dtype=np.uint8)
+        probe = np.stack([side[:, None] * side, side[:, None] + side, side[:, None] ^ side], axis=2)
+        return hashlib.sha256(self.digest.encode() + self.encode(probe[None]).tobytes()).hexdigest()
 
     @torch.no_grad()
     def encode(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return one vector per picture, (n, d)."""
-        x = self.preprocessing.apply(images)
-        vectors: NDArray[np.float32] = self.module(x).flatten(1).float().numpy()
+        found = self.module(self.preprocessing.apply(images))
+        if not isinstance(found, torch.Tensor):
+            raise ValueError(
+                f"the encoder {self.name} returned a {type(found).__name__} instead of a tensor"
+            )
+        vectors: NDArray[np.float32] = found.flatten(1).float().numpy()
         return vectors
 
 
-def _weights_digest(module: nn.Module) -> str:
+def _hash_weights(module: nn.Module) -> str:
     """Return the SHA-256 of all weights and buffers, with their names."""
     digest = hashlib.sha256(str(module).encode())
-    for name, value in module.state_dict().items():
+    for name, value in (*module.named_parameters(), *module.named_buffers()):
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
-        digest.update(value.detach().cpu().contiguous().float().numpy().tobytes())
+        digest.update(value.detach().contiguous().float().numpy().tobytes())
     return digest.hexdigest()

@@ -84,26 +84,30 @@ class FeatureStore:
 
     def __init__(self, folder: Path, digest: str) -> None:
         self.home = folder / f"{digest[:32]}-{FORMAT}"
-        self._index = np.empty(0, ENTRY)
         try:
             content = np.fromfile(self._own(INDEX), np.uint8)
             size = self._own(VECTORS).stat().st_size
         except OSError:  # nothing is stored yet
             content, size = np.empty(0, np.uint8), 0
-        index = content[: len(content) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
-        lengths = np.unique(index["length"])
-        if len(lengths) == 1 and 0 < 4 * int(lengths[0]) * len(index) <= size:
-            self._index = index
-        self._rows = {bytes(entry): row for row, entry in enumerate(self._index["id"].tolist())}
+        self._index = content[: len(content) // ENTRY.itemsize * ENTRY.itemsize].view(ENTRY)
+        # All have the same length; one that differs is damaged.
+        lengths, counts = np.unique(self._index["length"], return_counts=True)
+        self._length = int(lengths[counts.argmax()]) if len(lengths) else 0
+        usable = self._index["length"] == self._length
+        usable &= 4 * self._length * np.arange(1, len(usable) + 1) <= size
+        ids = self._index["id"].tolist()
+        self._rows = {bytes(ids[row]): row for row in np.flatnonzero(usable).tolist()}
 
     def find(self, ids: list[bytes]) -> dict[int, NDArray[np.float32]]:
         """Return the stored vectors, by the position of their pictures in `ids`."""
         wanted = {at: self._rows[one] for at, one in enumerate(ids) if one in self._rows}
         if not wanted:
             return {}
-        length = int(self._index["length"][0])
-        values = np.memmap(self._own(VECTORS), np.float32, "r")
-        vectors = values[: len(self._index) * length].reshape(-1, length)
+        try:
+            values = np.memmap(self._own(VECTORS), np.float32, "r")
+            vectors = values[: len(self._index) * self._length].reshape(-1, self._length)
+        except (OSError, ValueError):  # deleted or cut off since
+            return {}
         found = {}
         for position, row in wanted.items():
             vector = np.array(vectors[row])
@@ -114,11 +118,7 @@ class FeatureStore:
     def _own(self, name: str) -> Path:
         """Return the path of a file; raise OSError for links and for files of other users."""
         path = self.home / name
-        about = os.lstat(path)
-        if not stat.S_ISREG(about.st_mode):
-            raise OSError(f"{path} is not a file")
-        if hasattr(os, "geteuid") and about.st_uid != os.geteuid():
-            raise OSError(f"{path} belongs to another user")
+        _check_own(os.lstat(path), path)
         return path
 
     def add(self, ids: list[bytes], vectors: NDArray[np.float32]) -> None:
@@ -133,12 +133,25 @@ class FeatureStore:
             open(os.open(self.home / INDEX, OPEN_FLAGS, 0o600), "r+b") as index,
             open(os.open(self.home / VECTORS, OPEN_FLAGS, 0o600), "r+b") as file,
         ):
+            for opened in (index, file):
+                _check_own(os.fstat(opened.fileno()), self.home)
             count = index.seek(0, os.SEEK_END) // ENTRY.itemsize
+            if count and not self._rows and self._length:  # nothing of it can be used
+                count = 0
+                index.truncate(0)
             file.seek(count * vectors.shape[1] * 4)
             file.write(np.ascontiguousarray(vectors, np.float32).data)
             file.flush()
             index.seek(count * ENTRY.itemsize)
             index.write(entries.tobytes())
+
+
+def _check_own(about: os.stat_result, path: Path) -> None:
+    """Raise OSError unless something is a regular file of this user, with one name."""
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+        raise OSError(f"{path} is not an ordinary file")
+    if hasattr(os, "geteuid") and about.st_uid != os.geteuid():
+        raise OSError(f"{path} belongs to another user")
 
 
 def list_stores() -> list[tuple[Path, int]]:

@@ -60,9 +60,10 @@ def estimate_cost(
     True
     """
     rate = products_per_second()
-    encoding = 0.0
+    encoding, outputs = 0.0, OUTPUTS
     if encoded:
-        shape, encoding = (ENCODER_OUTPUTS,), float(n_images * ENCODER_MULTIPLY_ADDS)
+        shape, outputs = (ENCODER_OUTPUTS,), ENCODER_OUTPUTS
+        encoding = float(n_images * ENCODER_MULTIPLY_ADDS)
     periods = config.rounds * config.n_periods
     values = math.prod(shape)
     per_image = multiply_adds(shape, config.min_side, config.max_side)
@@ -70,7 +71,7 @@ def estimate_cost(
     steps = 0 if config.n_clusters == 1 else periods * config.steps_per_period(n_images)
     trained = steps * batch * BACKWARD * per_image
     embedded = periods * n_images * per_image
-    searched = n_images**2 * (values + periods * OUTPUTS) / 2  # each pair of blocks once
+    searched = n_images**2 * (values + periods * outputs) / 2  # each pair of blocks once
     return Cost(
         seconds=(trained + embedded) / (TRAINING_SHARE * rate)
         + encoding / (ENCODER_SHARE * rate)

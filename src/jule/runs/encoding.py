@@ -87,15 +87,16 @@ def encoder_of(run: RunFolder, features: Any = None) -> Encoder | None:
         if as_encoder(features) is not None:
             raise ValueError(f"{run.home} was made from pixels, not with an encoder")
         return None
-    if features is None and recorded["encoder"].startswith("module:"):
+    is_file = recorded["encoder"].startswith("onnx:")
+    if features is None and not is_file and recorded["encoder"] != PHOTOS:
         raise ValueError(
             f"{run.home} was made with your own encoder ({recorded['encoder'][:60]}): pass an "
             "instance of it (features=)"
         )
-    if features is None and recorded["encoder"].startswith("onnx:") and not is_signed(run.about()):
+    if features is None and is_file and not is_signed(run.about()):
         raise ValueError(
             f"{run.home} was not made by you on this machine, so the encoder that it names is not "
-            "opened: pass it in Python, Run(folder, features=OnnxEncoder(file))"
+            "opened: pass it (features=, or --features onnx:FILE)"
         )
     encoder = as_encoder(features if features is not None else recorded["encoder"])
     if encoder is None or encoder.digest != recorded["digest"]:

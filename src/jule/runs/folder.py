@@ -278,7 +278,7 @@ def create_run(
                 "features": features,
                 "data": data,
                 "config": config.to_json(),
-                "signature": sign(source, data),
+                "signature": sign(source, data, features),
             }
             write_atomic(run.path(CONFIG), checked_json(about))
             if not about["signature"]:

@@ -31,8 +31,8 @@ KEY_BYTES = 32
 PATIENCE = 5.0  # seconds to wait for another process that creates the key
 
 
-def sign(source: str, data: Mapping[str, Any]) -> str:
-    """Return the signature of a run's source and data; empty if no key can be kept.
+def sign(source: str, data: Mapping[str, Any], features: Mapping[str, str] | None = None) -> str:
+    """Return the signature of a run's source, data and encoder; empty if no key can be kept.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def sign(source: str, data: Mapping[str, Any]) -> str:
     True
     """
     with suppress(OSError):
-        return _signature(_lasting_key(), source, data)
+        return _signature(_lasting_key(), source, data, features)
     return ""
 
 
@@ -64,12 +64,16 @@ def is_signed(about: Mapping[str, Any]) -> bool:
     signature, key = about.get("signature"), _key()
     if not isinstance(signature, str) or key is None:
         return False
-    expected = _signature(key, str(about["source"]), about["data"])
+    expected = _signature(key, str(about["source"]), about["data"], about.get("features"))
     return hmac.compare_digest(signature.encode(), expected.encode())
 
 
-def _signature(key: bytes, source: str, data: Mapping[str, Any]) -> str:
-    text = json.dumps([source, data], sort_keys=True)
+def _signature(
+    key: bytes, source: str, data: Mapping[str, Any], features: Mapping[str, str] | None
+) -> str:
+    # Runs from pixels are signed as before there were encoders.
+    signed = [source, data] if features is None else [source, data, features]
+    text = json.dumps(signed, sort_keys=True)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 
 

@@ -13,7 +13,7 @@ class Network(nn.Module):
     """A network that can be rebuilt from its `options`, and whose layers can be read."""
 
     input_ndim: ClassVar[int]  # of one sample: 3 for images (h, w, c), 1 for vectors (d,)
-    has_scaled_input: ClassVar[bool] = False  # whether samples are not standardised for it
+    standardizes: ClassVar[bool] = True  # whether its input is standardised per feature
 
     @property
     def options(self) -> dict[str, int]:

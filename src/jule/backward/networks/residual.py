@@ -23,7 +23,7 @@ class Residual(Network):
     """
 
     input_ndim = 1
-    has_scaled_input = True
+    standardizes = False
 
     def __init__(self, features: int, *, hidden: int = RESIDUAL_HIDDEN) -> None:
         super().__init__()
