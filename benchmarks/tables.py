@@ -236,24 +236,6 @@ def photos(results: Path) -> str:
     return markdown([*header, "seconds, joint learning"], rows)
 
 
-def deep(results: Path) -> str:
-    """Render one row per data set and method, with its time relative to that of JULE.
-
-    A data set is shown once all seeds of all methods have been measured.
-    """
-    seeds = read_record(results / "benchmarks" / "deep.json")["settings"]["seeds"]
-    rows = []
-    for name, found in _measured(results, "deep").items():
-        if not found or min(map(len, found.values())) < seeds:
-            continue
-        own = np.mean([run["seconds"] for run in found["JULE"]])
-        for method, runs in found.items():
-            taken = float(np.mean([run["seconds"] for run in runs]))
-            scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
-            rows.append([name, method, *scores, f"{taken:,.0f}", f"{taken / own:.1f}"])
-    return markdown(["data set", "method", "NMI", "AC", "seconds", "time / JULE"], rows)
-
-
 def peers(results: Path) -> str:
     """Render one row per method and peer: seconds, their ratio, and the scores of both."""
     record = read_record(results / "benchmarks" / "peers.json")
@@ -286,7 +268,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once": once,
     "once counts": once_counts,
     "peers": peers,
-    "deep": deep,
     "photos": photos,
     "kernel": kernel,
 }

@@ -239,3 +239,13 @@ def test_small_and_grey_pictures_are_clustered_by_their_pixels(jule, pictures, t
     for number in range(4):
         Image.fromarray(np.full((90, 90), 50 * number, np.uint8)).save(grey / f"{number}.png")
     assert "photographs" not in jule("info", grey).stdout
+
+
+def test_methods_are_compared_on_the_vectors_of_an_encoder(jule, refused, pictures, encoder):
+    options = ["-k", 3, "--methods", "K-means,AC-GDL", "--folder-classes"]
+    done = jule("compare", pictures, *options, "--features", encoder)
+    assert done.exit_code == 0, done.output
+    assert "8 x 8 pixels, colour, crop, described by the encoder net.onnx" in done.stdout
+    assert done.stdout.count("1.000") >= 4  # NMI and AC of both
+    message = refused("compare", pictures, *options, "--features", encoder, "--size", 16)
+    assert "apply to pixels" in message

@@ -71,7 +71,7 @@ def test_numbers_of_numpy_are_numbers():
     ],
 )
 def test_what_is_not_a_picture_is_refused(images):
-    with pytest.raises(ValueError, match=r"needs pictures, uint8 .* use features='pixels'"):
+    with pytest.raises(ValueError, match=r"needs pictures, uint8 .* or use pixels as features"):
         check_pictures(images)
 
 

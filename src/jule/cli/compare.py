@@ -25,12 +25,13 @@ from jule.cli.reading import (
     counted,
 )
 from jule.progress import progress_bars
+from jule.runs.encoding import PHOTOS, PIXELS
 
 if TYPE_CHECKING:
     from jule.comparison.process import Outcome
     from jule.comparison.scores import Row
 
-PIXELS, ALL = "pixels", "all"
+ALL = "all"
 LABELS, SCORES, AGREEMENT = "labels.csv", "scores.csv", "agreement.png"
 
 
@@ -62,7 +63,11 @@ def compare(
         ),
     ] = None,
     features: Annotated[
-        str, typer.Option(help="pixels, or a finished run: the representation that it learned.")
+        str,
+        typer.Option(
+            help="pixels, or an encoder (photos, onnx:FILE), or a finished run: the representation "
+            "that it learned."
+        ),
     ] = PIXELS,
     seeds: Annotated[
         int, typer.Option(min=1, help="Runs of each random method, with seeds 0, 1, ...")
@@ -97,16 +102,21 @@ def compare(
 
       jule compare photos -k 12
 
+      jule compare photos -k 12 --features photos
+
       jule compare digits.npz -k 10 --methods k-means,ac-gdl,ward --seeds 3
 
       jule compare --features photos-run --methods all --out comparison
     """
     check_reading_options(size, aspect, colour)
     _check_out(out, overwrite, source)
-    if features == PIXELS:
+    is_encoder = features in (PIXELS, PHOTOS) or features.startswith("onnx:")
+    if is_encoder and not is_run_folder(Path(features)):
         source, k = _check_pixels(source, n_clusters)
         known, asked = _find_methods(methods)
-        data = from_pixels(source, k, size, aspect, colour, strict, folder_classes, cache)
+        if features != PIXELS and (size is not None or colour != "auto"):
+            raise ValueError("--size and --colour apply to pixels, not to an encoder")
+        data = from_pixels(source, k, size, aspect, colour, strict, folder_classes, cache, features)
     else:
         given = {
             "--size": size is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from jule.cli.reading import (
     print_skipped,
     requested_spec,
 )
-from jule.progress import reading_bar
+from jule.progress import progress_bars, reading_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,13 +69,22 @@ def from_pixels(
     strict: bool,
     folder_classes: bool,
     cache: str | None,
+    features: str,
 ) -> Input:
-    """Read a source and divide each sample by its L2 norm."""
+    """Read a source, encode it if asked to, and divide each sample by its L2 norm."""
     opened = open_not_empty(source, folder_classes=folder_classes)
     _check_count(source, len(opened), n_clusters)
     from jule.images import read_images
+    from jule.runs.encoding import ENCODING, PIXELS, as_encoder, encode, encoder_spec
 
-    spec = requested_spec(opened, size, aspect, colour)
+    encoder = None
+    if features != PIXELS:
+        with status("loading"):
+            encoder = as_encoder(features)
+    if encoder is None:
+        spec = requested_spec(opened, size, aspect, colour)
+    else:
+        spec = encoder_spec(encoder, opened, aspect)
     with reading_bar(source) as show:
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show
@@ -89,7 +99,14 @@ def from_pixels(
 
     _check_classes(source, data.labels)
     check_not_identical(data.samples.reshape(len(data), -1))
-    vectors = prepare(data.samples)
+    with progress_bars(source) as show_stage:
+        encoded = encode(
+            encoder,
+            data.samples,
+            cache=Path(cache) if cache else None,
+            progress=partial(show_stage, ENCODING),
+        )
+    vectors = prepare(encoded)
     if np.ptp(vectors, axis=0).max() <= 8 * np.finfo(vectors.dtype).eps:
         raise ValueError(
             f"the samples of {source} differ only in brightness, which the division by their L2 "
@@ -97,8 +114,9 @@ def from_pixels(
         )
     kind = "image" if data.samples.ndim > 2 else "vector"
     resized = "" if data.spec is None else f" resized to {data.spec}"
+    described = "" if encoder is None else f", described by {encoder.about}"
     return Input(
-        f"{counted(len(data), kind)}{resized}, each divided by its L2 norm",
+        f"{counted(len(data), kind)}{resized}{described}, each divided by its L2 norm",
         vectors,
         n_clusters,
         data.names,

@@ -86,7 +86,7 @@ def check_pictures(images: NDArray) -> None:
     if images.dtype != np.uint8 or not is_picture:
         raise ValueError(
             "a pretrained encoder needs pictures, uint8 of shape (n, h, w) or (n, h, w, 3), got "
-            f"{images.dtype} of shape {images.shape}: use features='pixels'"
+            f"{images.dtype} of shape {images.shape}: convert them, or use pixels as features"
         )
 
 
