@@ -3,6 +3,7 @@
 from benchmarks import (
     approximate,
     deep,
+    few,
     growth,
     kernel,
     linkage,
@@ -26,6 +27,7 @@ ALL = (
     pictures,
     report,
     small,
+    few,
     peers,
     photos,
     deep,

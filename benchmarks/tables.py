@@ -220,6 +220,19 @@ def kernel(results: Path) -> str:
     return markdown(["", "global, NMI", "AC", "local, NMI", "AC"], rows)
 
 
+def few(results: Path) -> str:
+    """Render one row per data set and number of images."""
+    rows = []
+    for name, found in _measured(results, "few").items():
+        means = [
+            [np.mean([run[score] for run in runs]) for score in ("nmi", "ac")]
+            for runs in found.values()
+        ]
+        cells = [f"{own_nmi:.3f} / {own_ac:.3f}" for own_nmi, own_ac in means]
+        rows.append([*name.split(", "), *cells])
+    return markdown(["data set", "images", "NMI / AC, 20 neighbours", "square root"], rows)
+
+
 def photos(results: Path) -> str:
     """Render one row per data set, with the mean and spread of every method."""
     rows = []
@@ -232,7 +245,7 @@ def photos(results: Path) -> str:
             cells.append(" / ".join(scores))
         taken = np.mean([run["seconds"] for run in found["runs"]["joint learning"]])
         rows.append([name, f"{found['images']:,}", f"{found['clusters']}", *cells, f"{taken:.0f}"])
-    header = ["NMI / AC", "images", "K", "K-means", "linkage", "joint learning"]
+    header = ["NMI / AC", "images", "K", "K-means", "linkage", "joint learning", "the same, longer"]
     return markdown([*header, "seconds, joint learning"], rows)
 
 
@@ -269,6 +282,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     "peers": peers,
     "photos": photos,
+    "few": few,
     "kernel": kernel,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +25,8 @@ from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.config import Config
 from jule.progress import Progress
 
+FEW_SAMPLES = 400  # below this, the square root of their number is below 20
+
 
 @dataclass(frozen=True, eq=False)
 class Representation:
@@ -32,6 +35,22 @@ class Representation:
     vectors: NDArray[np.floating]
     neighbors: Neighbors
     graph: Digraph
+
+
+def count_neighbors(n_samples: int, config: Config) -> int:
+    """Return K_s for a number of samples: at most their square root if they are few.
+
+    With 20 neighbours each, samples of clusters of a dozen would mostly point to other clusters.
+
+    Examples
+    --------
+    >>> [count_neighbors(n, Config()) for n in (2, 50, 120, 400, 10_000)]
+    [1, 8, 11, 20, 20]
+    """
+    most = n_samples - 1
+    if n_samples < FEW_SAMPLES:
+        most = min(most, math.ceil(math.sqrt(n_samples)))
+    return min(config.n_neighbors, most)
 
 
 def represent(
@@ -46,7 +65,7 @@ def represent(
     """
     neighbors = nearest_neighbors(
         vectors,
-        min(config.n_neighbors, len(vectors) - 1),
+        count_neighbors(len(vectors), config),
         progress=progress and partial(progress, "neighbours"),
     )
     return Representation(vectors, neighbors, affinity_graph(neighbors, config.a))

@@ -39,7 +39,7 @@ class Config:
 
     # Forward pass.
     preparation: Preparation = "l2"  # of raw intensities; the network's outputs have norm 1
-    n_neighbors: int = 20  # K_s, as in the paper and in GDL
+    n_neighbors: int = 20  # K_s, as in the paper and in GDL; fewer for fewer than 400 samples
     a: float = 1.0  # scales sigma^2 of Eq. 4; as in the paper
     init: Init = "nearest"  # the paper's initial clusters
     n_near: int = 5  # K_c of Eq. 7; as in the paper

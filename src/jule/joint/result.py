@@ -18,6 +18,7 @@ from jule.forward.tree import clusters_as_nodes
 from jule.joint.choose import MOST_CLUSTERS, Choice, choose_n_clusters
 from jule.joint.clustering import (
     Representation,
+    count_neighbors,
     cut_tree,
     initial_clusters,
     merge_tree,
@@ -305,5 +306,5 @@ def cluster_shares(
         result.embedding,
         result.labels,
         sigma2=result.sigma2,
-        n_neighbors=config.n_neighbors,
+        n_neighbors=count_neighbors(len(result.labels), config),
     )
