@@ -109,8 +109,8 @@ def _export_onnx(run: RunFolder, path: Path, features: str | None) -> None:
     shape = run.sample_shape()
     write_onnx(read_network(run, device="cpu"), path, shape, encoder_of(run, features))
     size = " x ".join(str(side) for side in ("n", *input_shape(shape)))
-    values = "values as in the pictures, 0 to 255" if run.features() else "raw values"
-    say(f"{path}: input `images` of {size} ({values}), output `embedding`")
+    values = " (values from 0 to 255)" if run.features() else ""
+    say(f"{path}: input `images` of {size}{values}, output `embedding`")
 
 
 def print_exported(exported: Exported, to: Path) -> None:
