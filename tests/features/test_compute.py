@@ -47,6 +47,10 @@ def test_copies_are_encoded_once_and_have_the_same_vector(tmp_path, monkeypatch)
     found = encode_images(encoder, copies, cache=tmp_path)
     assert encoder.count == 5
     np.testing.assert_array_equal(found, EXPECTED[[0, 1, 0, 0, 2, 1, 3, 0, 2, 4, 0]])
+    encoder = Counting()
+    found = encode_images(encoder, np.repeat(IMAGES[:1], 30, axis=0), cache=tmp_path / "other")
+    assert encoder.count == 1  # all later blocks are copies
+    np.testing.assert_array_equal(found, np.repeat(EXPECTED[:1], 30, axis=0))
 
 
 class Scaled(nn.Module):

@@ -74,7 +74,9 @@ def encode_images(
                 progress((start + len(known)) / len(images))
         if vectors is None:
             vectors = np.empty((len(images), len(known[0])), np.float32)
-        vectors[[start + at for at in own]] = power_normalize(np.stack([known[at] for at in own]))
+        if own:  # a block may consist of copies alone
+            rows = [start + at for at in own]
+            vectors[rows] = power_normalize(np.stack([known[at] for at in own]))
         for position, identity in enumerate(ids):
             vectors[start + position] = vectors[firsts[identity]]
         if progress is not None:
