@@ -100,6 +100,11 @@ def test_an_index_of_no_use_is_begun_again(tmp_path):
         FeatureStore(tmp_path, DIGEST).add(ids_of(1), vectors_of(1))
     assert next(tmp_path.glob(f"*/{INDEX}")).stat().st_size <= 3 * ENTRY.itemsize
     assert set(found(tmp_path, 1)) == {0}
+    next(tmp_path.glob(f"*/{VECTORS}")).write_bytes(b"")
+    store = FeatureStore(tmp_path, DIGEST)
+    for number in (3, 4, 5):
+        store.add(ids_of(number), vectors_of(number))
+    assert set(found(tmp_path, 3, 4, 5)) == {0, 1, 2}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="makes links")

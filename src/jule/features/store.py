@@ -137,7 +137,7 @@ class FeatureStore:
                 _check_own(os.fstat(opened.fileno()), self.home)
             count = index.seek(0, os.SEEK_END) // ENTRY.itemsize
             if count and not self._rows and self._length:  # nothing of it can be used
-                count = 0
+                count = self._length = 0  # once: what follows can be used
                 index.truncate(0)
             file.seek(count * vectors.shape[1] * 4)
             file.write(np.ascontiguousarray(vectors, np.float32).data)
