@@ -50,8 +50,8 @@ PLANTED = (
     "report_pictures", "state", "snapshots", ".jule-lock", ".jule-next", ".jule-update",
     "config.json", "manifest.json", "labels.csv", "labels_auto.csv", "labels-3.csv", "result.json",
     "history.json", "skipped.csv", "duplicates.csv", "labels_sf.npy", "labels_rc.npy",
-    "embedding.npy", "neighbors.npz", "tree.npz", "network.safetensors", "report.html",
-    "report.json", "error.log", "pca3d.png", "map.png", "gallery.png", "history.png",
+    "embedding.npy", "neighbors.npz", "input_neighbors.npz", "tree.npz", "network.safetensors",
+    "report.html", "report.json", "error.log", "pca3d.png", "map.png", "gallery.png", "history.png",
     ".jule-export.part", ".report.html.part",
 )  # fmt: skip
 WRITING = ("report", "cut", "apply", "plot", "resume", "overwrite", "resume unfinished")

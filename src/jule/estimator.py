@@ -29,12 +29,20 @@ from jule.images import check_labels, fingerprint
 from jule.images.copies import find_copies
 from jule.images.sources.arrays import check_layout, check_same_shape
 from jule.joint import Choice, Config, Period, Result, finish, init_network, joint_learning, preset
-from jule.joint.config import Preset
+from jule.joint.config import Kind, Preset, kind_of
 from jule.joint.result import cluster_shares, recut
 from jule.locks import hold
 from jule.progress import Progress, progress_bars
 from jule.report import Report
-from jule.runs.encoding import ENCODING, PIXELS, as_encoder, describe_encoder, encode, encoder_of
+from jule.runs.encoding import (
+    ENCODING,
+    PIXELS,
+    as_encoder,
+    check_preset,
+    describe_encoder,
+    encode,
+    encoder_of,
+)
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.manifest import damaged
 from jule.runs.names import DUPLICATES, IMAGES
@@ -69,8 +77,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoder, images must be uint8, and a small head is trained on its vectors.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
-        it is trained. If None, the paper's network for the image size is built, or an MLP for
-        vectors.
+        it is trained. If None, the paper's network for the image size is built; for vectors, a
+        head that starts as the identity.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     random_state
@@ -85,17 +93,18 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_
-        (n,) cluster of every sample: `labels_sf_` or `labels_rc_`, whichever has the larger
-        modularity in the graph of the final representation.
+        (n,) cluster of every sample: `labels_sf_`, `labels_rc_`, or the clusters without learning,
+        chosen without true classes; see `jule.joint.finish`.
     labels_sf_
         (n,) SF: the clusters when the recurrent process ends.
     labels_rc_
         (n,) RC: the final representation clustered again.
     confidence_
-        (n,) fraction of each sample's affinity that belongs to its own cluster.
+        (n,) fraction of each sample's affinity that lies within its own cluster, averaged over the
+        final representation and the samples as they were given.
     embedding_
-        (n, 160) final representation of the samples, as unit vectors; with an encoder, they have
-        as many values as its vectors.
+        (n, 160) final representation of the samples, as unit vectors; that of vectors has as many
+        values as they have.
     tree_
         The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
@@ -187,7 +196,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
         encoder = as_encoder(self.features)
-        config = self._config(encoder)
+        check_preset(self.preset, self.features)
+        config = self._config(kind_of(samples.shape[1:], encoded=encoder is not None))
         own = None if self.network is None else copy.deepcopy(self.network)
         started = time.perf_counter()
         with self._progress() as show:
@@ -244,15 +254,16 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return samples
 
-    def _config(self, encoder: Encoder | None) -> Config:
+    def _config(self, kind: Kind) -> Config:
         k = self.n_clusters
         if k is not None and (not isinstance(k, Integral) or isinstance(k, bool)):
             raise ValueError(f"n_clusters must be an integer or None, got {k!r}")
         often = ("rounds", "augment", "eta", "epochs", "preparation")
         changes = {name: getattr(self, name) for name in often if getattr(self, name) is not None}
         changes |= dict(self.settings or {})
-        encoded = encoder is not None
-        return preset(self.preset, encoded=encoded, n_clusters=k, seed=self._seed(), **changes)
+        # Your own network needs the training that starts from random weights.
+        of: Kind = kind if self.network is None else "images"
+        return preset(self.preset, of=of, n_clusters=k, seed=self._seed(), **changes)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -276,7 +287,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Return the representation of samples as unit vectors.
 
-        They have 160 values, or as many as those of the encoder.
+        They have 160 values for images, and as many as the vectors otherwise.
         """
         check_is_fitted(self)
         return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))

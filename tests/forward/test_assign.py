@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jule.forward import affinity_graph, nearest_neighbors
-from jule.forward.assign import cluster_affinities, label_confidence, modularity
+from jule.forward import Digraph, affinity_graph, nearest_neighbors
+from jule.forward.assign import (
+    cluster_affinities,
+    cluster_fractions,
+    label_confidence,
+    modularity,
+)
 
 
 def random_case(seed, n=30, k=4):
@@ -68,8 +73,14 @@ def test_confidence_and_modularity_are_sums_over_edges(seed):
     for i in range(n):
         for j, weight in zip(graph.indices[i], graph.weights[i], strict=True):
             w[i, j] = weight
-    own = labels[:, None] == labels[None, :]
-    np.testing.assert_allclose(label_confidence(graph, labels), (w * own).sum(1) / w.sum(1))
+    both = w + w.T
+    fractions = [
+        [both[i, labels == cluster].sum() / both[i].sum() for cluster in range(4)] for i in range(n)
+    ]
+    some = np.array([3, 0, 17])
+    np.testing.assert_allclose(cluster_fractions([graph], labels, some), np.array(fractions)[some])
+    expected = [fractions[i][labels[i]] for i in range(n)]
+    np.testing.assert_allclose(label_confidence([graph], labels), expected)
     total = w.sum()
     expected = sum(
         w[i, j] / total - w[i].sum() * w[:, j].sum() / total**2
@@ -85,4 +96,29 @@ def test_one_cluster_has_no_modularity_and_full_confidence():
     graph = affinity_graph(nearest_neighbors(samples, 5))
     together = np.zeros(len(samples), np.int32)
     assert modularity(graph, together) == pytest.approx(0.0)
-    np.testing.assert_allclose(label_confidence(graph, together), 1.0)
+    np.testing.assert_allclose(label_confidence([graph], together), 1.0)
+
+
+def test_confidence_is_the_mean_over_graphs():
+    (first, labels), (second, _) = random_case(0), random_case(1)
+    graphs = [affinity_graph(nearest_neighbors(samples, 5)) for samples in (first, second)]
+    apart = [label_confidence([graph], labels) for graph in graphs]
+    np.testing.assert_allclose(label_confidence(graphs, labels), np.mean(apart, axis=0))
+    every = np.arange(len(labels))
+    fractions = cluster_fractions(graphs, labels, every)
+    np.testing.assert_allclose(fractions.sum(axis=1), 1.0)
+    np.testing.assert_allclose(fractions[every, labels], label_confidence(graphs, labels))
+
+
+def test_without_affinity_all_neighbours_count_alike():
+    indices = np.array([[1, 2], [0, 2], [0, 1]], np.int32)
+    graph = Digraph(indices, np.zeros((3, 2)), 1.0)
+    labels = np.array([0, 0, 1])
+    assert label_confidence([graph], labels).tolist() == [0.5, 0.5, 0.0]
+    assert cluster_fractions([graph], labels, np.arange(3)).tolist() == [[0.5, 0.5]] * 2 + [[1, 0]]
+
+
+def test_no_samples_have_no_fractions():
+    samples, labels = random_case(0)
+    graph = affinity_graph(nearest_neighbors(samples, 5))
+    assert cluster_fractions([graph], labels, np.empty(0, np.int64)).shape == (0, 4)

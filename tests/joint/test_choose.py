@@ -8,11 +8,13 @@ import pytest
 
 from jule.forward import MergeTree, affinity_graph, agglomerate, nearest_neighbors
 from jule.joint import Choice, choose_n_clusters
+from jule.joint.choose import considered
+from jule.joint.quality import Space
 
 
 def choice_for(samples, n_neighbors=20):
-    graph = affinity_graph(nearest_neighbors(samples, n_neighbors))
-    return choose_n_clusters(agglomerate(samples, n_neighbors=n_neighbors), graph)
+    space = Space.of(samples, affinity_graph(nearest_neighbors(samples, n_neighbors)))
+    return choose_n_clusters(agglomerate(samples, n_neighbors=n_neighbors), space)
 
 
 def blobs(k, spread=0.1, size=60, seed=0):
@@ -50,15 +52,38 @@ def test_tiny_sets_get_some_answer(n):
 
 def test_a_tree_without_affinities_gets_some_answer():
     tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.zeros(3))
-    graph = affinity_graph(nearest_neighbors(np.eye(4), 1))
-    assert choose_n_clusters(tree, graph).k >= 2
+    space = Space.of(np.eye(4), affinity_graph(nearest_neighbors(np.eye(4), 1)))
+    assert choose_n_clusters(tree, space).k >= 2
+
+
+def test_suggestions_are_peaks_of_the_evidence():
+    choice = choice_for(blobs(5, spread=0.2))
+    scores = {k: separation + inside for k, separation, inside in choice.evidence}
+    numbers = list(scores)
+    assert numbers == sorted(numbers) == considered(numbers[-1])
+    for k, score in choice.candidates:
+        place = numbers.index(k)
+        assert (
+            score == scores[k] >= max(scores[other] for other in numbers[max(0, place - 1) :][:3])
+        )
+    assert choice.k == max(scores, key=scores.__getitem__) == choice.candidates[0][0]
+
+
+@pytest.mark.parametrize("most", [2, 29, 30, 31, 45, 400])
+def test_numbers_of_clusters_that_are_considered(most):
+    found = considered(most)
+    assert found[0] == 2
+    assert found[-1] == most
+    assert found == sorted(set(found))
+    assert set(range(2, min(most, 30) + 1)) <= set(found)
+    assert len(found) < 61
 
 
 # Choices from a file
 
 
 def test_a_choice_survives_json():
-    choice = Choice(3, 0.5, ((3, 0.9), (7, 0.25)))
+    choice = Choice(3, 0.5, ((3, 0.9), (7, 0.25)), ((2, 0.1, 0.2), (3, 0.5, 0.4)))
     assert Choice.from_json(json.loads(json.dumps(asdict(choice)))) == choice
 
 
@@ -76,6 +101,10 @@ def test_a_choice_survives_json():
         {"k": 3, "sureness": float("nan"), "candidates": []},
         {"k": 3, "sureness": 0.5, "candidates": 7},
         {"k": 3, "sureness": 0.5, "candidates": [3]},
+        {"k": 3, "sureness": 0.5, "candidates": [], "evidence": 7},
+        {"k": 3, "sureness": 0.5, "candidates": [], "evidence": [[3, 0.5]]},
+        {"k": 3, "sureness": 0.5, "candidates": [], "evidence": [[3, 0.5, float("inf")]]},
+        {"k": 3, "sureness": 0.5, "candidates": [], "evidence": [[0.5, 0.5, 0.5]]},
         {"k": 3, "sureness": 0.5, "candidates": [[3, 0.5, 1]]},
         {"k": 3, "sureness": 0.5, "candidates": [["3", 0.5]]},
         {"k": 3, "sureness": 0.5, "candidates": [[3, None]]},

@@ -155,10 +155,14 @@ def test_epochs_without_end_are_refused(value):
         preset(epochs=value)
 
 
-def test_vectors_of_an_encoder_are_trained_gently():
-    config = preset("default", encoded=True, n_clusters=7)
+def test_vectors_are_trained_gently():
+    config = preset("default", of="encoded", n_clusters=7)
     assert (config.network, config.rounds, config.n_clusters) == ("residual", 1, 7)
     assert config.steps_per_period(80) == 2
-    assert preset("default", encoded=True, rounds=3).rounds == 3
-    with pytest.raises(ValueError, match="trains on pixels"):
-        preset("paper", encoded=True)
+    assert preset("default", of="vectors", rounds=3).rounds == 3
+    assert preset("paper", of="vectors") == preset("paper")
+
+
+@pytest.mark.parametrize(("n", "images"), [(2, 84), (80, 3360), (571, 23_982), (575, 24_000)])
+def test_few_images_are_not_seen_hundreds_of_times(n, images):
+    assert Config(batch_size=2).steps_per_period(n) == images // 2

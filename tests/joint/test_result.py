@@ -1,6 +1,7 @@
 """The end of a run: SF and RC, the choice between them, recuts, edited labels, exact copies."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.forward.assign import label_confidence, modularity
+from jule.joint.clustering import examine_inputs
 from jule.joint.config import Config
 from jule.joint.result import (
     cluster_shares,
@@ -140,7 +142,7 @@ def test_confidence_follows_edited_labels_and_is_1_for_what_was_moved_by_hand():
     found = result_with("rc")
     by_hand = np.arange(120) < 5
     edited = with_labels(found, TRUE, FOUR, by_hand=by_hand)
-    expected = label_confidence(found.graph, TRUE)
+    expected = label_confidence([found.graph], TRUE)
     np.testing.assert_array_equal(edited.confidence[5:], expected[5:])
     assert (edited.confidence[:5] == 1).all()
     assert edited.embedding is found.embedding
@@ -253,3 +255,53 @@ def test_k_clusters_where_copies_would_have_had_clusters_of_their_own():
     result = finish(state, Config(n_clusters=50), embedding=WIDE, first_copies=copies)
     assert result.n_clusters == 50
     np.testing.assert_array_equal(result.labels, result.labels[copies])
+
+
+# Clusters without learning
+
+
+def inputs_with(vectors):
+    """A state whose inputs are given vectors."""
+    return State(labels=BAD, inputs=examine_inputs(vectors, replace(FOUR, preparation="none")))
+
+
+def test_linkage_replaces_what_learning_made_worse():
+    noise = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32)
+    noise /= np.linalg.norm(noise, axis=1, keepdims=True)
+    found = finish(inputs_with(CLEAR), FOUR, embedding=noise)
+    assert found.chosen == "linkage"
+    np.testing.assert_array_equal(found.labels, TRUE)
+    np.testing.assert_array_equal(found.tree.cut(4), TRUE)
+    assert found.n_clusters == 4
+
+
+def test_linkage_does_not_replace_what_learning_made_better():
+    found = finish(inputs_with(WIDE), FOUR, embedding=CLEAR)
+    assert found.chosen == "rc"
+    np.testing.assert_array_equal(found.labels, TRUE)
+
+
+def test_confidence_is_the_mean_of_both_graphs():
+    found = finish(inputs_with(WIDE), FOUR, embedding=CLEAR)
+    learned, before = (label_confidence([graph], found.labels) for graph in found.graphs)
+    np.testing.assert_allclose(found.confidence, (learned + before) / 2)
+    assert before.mean() < found.confidence.mean() < learned.mean()
+
+
+def test_inputs_are_examined_again_for_a_state_that_was_read_from_a_file():
+    config = replace(FOUR, preparation="none")
+    kept = finish(inputs_with(WIDE), FOUR, embedding=CLEAR)
+    again = finish(State(labels=BAD), config, embedding=CLEAR, samples=WIDE)
+    np.testing.assert_array_equal(kept.confidence, again.confidence)
+    assert finish(State(labels=BAD), config, embedding=CLEAR).input_neighbors is None
+
+
+def test_linkage_keeps_copies_together():
+    vectors = np.concatenate([CLEAR, CLEAR[:3]])
+    noise = np.random.default_rng(1).normal(size=(123, 4)).astype(np.float32)
+    copies = np.concatenate([np.arange(120), np.arange(3)])
+    inputs = examine_inputs(vectors, replace(FOUR, preparation="none"))
+    state = State(labels=np.append(BAD, BAD[:3]), inputs=inputs)
+    found = finish(state, FOUR, embedding=noise, first_copies=copies)
+    assert found.chosen == "linkage"
+    np.testing.assert_array_equal(found.labels[120:], found.labels[:3])

@@ -62,7 +62,7 @@ def results_of(samples, k, names=None, *, true_labels=None, first_copies=None, i
     state = State(labels=cut_tree(tree, k, config), representation=representation)
     return new_results(
         config,
-        finish(state, config, first_copies=first_copies),
+        finish(state, config, samples=flat, first_copies=first_copies),
         periods([len(samples), max(k, len(samples) // 5), k]),
         names=names,
         seconds=3.2,

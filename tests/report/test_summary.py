@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from jule.forward.assign import cluster_fractions
 from jule.images import Skipped, load_dataset, read_images
 from jule.joint.result import with_labels
 from jule.report import Report, summarize
@@ -89,14 +90,14 @@ def test_nearest_clusters_are_nearest_by_their_means(results):
 def test_doubts_have_more_affinity_to_another_cluster():
     results = results_of(np.random.default_rng(0).uniform(0, 1, (200, 6, 6)), 4)
     summary = summarize(results)
-    found, graph, labels = summary["doubts"], results.result.graph, results.result.labels
+    found, graphs, labels = summary["doubts"], results.result.graphs, results.result.labels
+    assert len(graphs) == 2
     assert len(found) == summary["n_doubts"] > 0
     assert found == sorted(found, key=lambda doubt: doubt["confidence"])
     for doubt in found:
-        around = labels[graph.indices[doubt["image"]]]
-        weights = graph.weights[doubt["image"]]
-        own = weights[around == doubt["cluster"]].sum()
-        assert weights[around == doubt["looks_like"]].sum() > own
+        fractions = cluster_fractions(graphs, labels, np.array([doubt["image"]]))[0]
+        assert doubt["looks_like"] == fractions.argmax() != doubt["cluster"]
+        assert doubt["confidence"] == pytest.approx(fractions[doubt["cluster"]])
 
 
 def test_what_was_decided_by_hand_is_not_doubted(results):

@@ -27,8 +27,8 @@ from jule.runs.results import read_network, read_results
 QUICK = Config(n_clusters=5, n_periods=3, rounds=1, min_images=600, epochs=1.0)
 FILES = {
     "config.json", "history.json", "snapshots", "labels.csv", "labels_sf.npy", "labels_rc.npy",
-    "embedding.npy", "neighbors.npz", "tree.npz", "network.safetensors", "result.json",
-    "manifest.json",
+    "embedding.npy", "neighbors.npz", "input_neighbors.npz", "tree.npz", "network.safetensors",
+    "result.json", "manifest.json",
 }  # fmt: skip
 SAME = ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy", "tree.npz")
 

@@ -168,6 +168,7 @@ def build_embedder(
     min_side: int | None = None,
     max_side: int | None = None,
     normalize: bool = False,
+    center: bool = False,
     seed: int = 0,
 ) -> Embedder:
     """Build an untrained embedder for the given samples.
@@ -187,6 +188,8 @@ def build_embedder(
         given; larger images are averaged down until it has length `max_side`.
     normalize
         Divide every image by the root mean square of its pixels first. Vectors are not changed.
+    center
+        Subtract the mean of vectors for a network that does not standardise them.
     seed
         Random seed of the initial weights.
 
@@ -207,8 +210,17 @@ def build_embedder(
             torch.manual_seed(seed)
             body = build_network(network, (*(size or ()), len(mean)))
     if isinstance(body, Network) and not body.standardizes:
-        mean, std = np.zeros_like(mean), np.ones_like(std)
+        mean = mean if center else np.zeros_like(mean)
+        std = np.full_like(std, _scale(samples, mean))
     return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, normalize=normalize)
+
+
+def _scale(vectors: NDArray, mean: NDArray[np.float32]) -> float:
+    """Return the root mean square of all differences from the mean, or 1 if all are zero."""
+    rows = max(1, 2**20 // vectors.shape[1])
+    parts = (vectors[start : start + rows] for start in range(0, len(vectors), rows))
+    squares = sum(float(np.square(part - mean.astype(np.float64)).sum()) for part in parts)
+    return math.sqrt(squares / vectors.size) or 1.0
 
 
 def _check_range(samples: NDArray) -> None:

@@ -34,6 +34,7 @@ from jule.runs.encoding import (
     ENCODING,
     PIXELS,
     as_encoder,
+    check_preset,
     describe_encoder,
     encode,
     encoder_of,
@@ -131,6 +132,7 @@ def cluster(
     """
     # Report bad input before loading torch, which takes seconds.
     check_reading_options(size, aspect, colour)
+    from jule.joint.config import kind_of
     from jule.joint.config import preset as make_config
     from jule.runs.folder import check_new_folder, check_run_folder, create_run
     from jule.runs.update import is_empty
@@ -149,7 +151,8 @@ def cluster(
         seed=seed,
         **{name: value for name, value in given.items() if value is not None},
     )
-    settings(encoded=features not in (AUTO, PIXELS))  # raises for bad values, before reading
+    settings()  # raises for bad values, before reading
+    check_preset(preset, features)
     opened = open_not_empty(source, folder_classes=folder_classes)
     if n_clusters is not None and n_clusters > len(opened):
         raise ValueError(
@@ -167,7 +170,6 @@ def cluster(
     if features == AUTO and preset == "default":
         features, surveyed = choose_features(opened, size, colour)
     encoder = _open_encoder(features)
-    config = settings(encoded=encoder is not None)
     spec = (
         requested_spec(opened, size, aspect, colour, surveyed)
         if encoder is None
@@ -181,6 +183,7 @@ def cluster(
 
     with status(LOADING):
         from jule.joint.loop import check_clusterable
+    config = settings(of=kind_of(data.samples.shape[1:], encoded=encoder is not None))
     check_clusterable(data.samples, config)
     if encoder is not None:
         from jule.features.base import check_pictures

@@ -156,12 +156,13 @@ def _print_estimate(
     n_clusters: int | None,
     features: str,
 ) -> None:
-    from jule.joint.config import preset
+    from jule.joint.config import kind_of, preset
     from jule.runs.cost import estimate_cost
 
     array = opened.array()
     shape = spec.shape if spec is not None else () if array is None else array.shape[1:]
-    config = preset("default", encoded=features != PIXELS, n_clusters=n_clusters)
+    kind = kind_of(shape, encoded=features != PIXELS)
+    config = preset("default", of=kind, n_clusters=n_clusters)
     cost = estimate_cost(n_images, shape, config, encoded=features != PIXELS)
     estimate = (
         f"clustering will take about {_duration(cost.seconds)} on this machine and "

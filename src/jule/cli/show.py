@@ -10,6 +10,7 @@ from jule.runs.results import RunResults
 
 MOST_ROWS = 30
 MOST_CLASSES = 4
+CHOSEN = {"sf": "SF was", "rc": "RC was", "linkage": "clustering without learning was"}
 
 
 def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
@@ -39,8 +40,9 @@ def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
             f"AC {results.scores[which]['ac']:.3f}"
             for which in ("sf", "rc")
         ]
-        chosen = f"; {result.chosen.upper()} was chosen without labels"
-        say(", ".join(parts) + chosen)
+        say(", ".join(parts) + f"; {CHOSEN[result.chosen]} chosen without labels")
+    elif result.chosen == "linkage":
+        say("learning did not help: the clusters are those of the pictures before learning")
 
 
 def list_classes(labels: NDArray) -> str:

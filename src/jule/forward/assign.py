@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -66,23 +68,87 @@ def cluster_affinities(
     return total
 
 
-def label_confidence(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the fraction of each sample's affinity that belongs to its own cluster.
+def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the fraction of each sample's affinity, to and from others, within its own cluster.
+
+    Parameters
+    ----------
+    graphs
+        Digraphs over the same samples; the fractions are averaged over them.
+    labels
+        (n,) clusters.
 
     Examples
     --------
     >>> from jule.forward import affinity_graph, nearest_neighbors
     >>> graph = affinity_graph(nearest_neighbors([[0.0], [1.0], [8.0], [9.0]], k=1))
-    >>> label_confidence(graph, np.array([0, 0, 0, 1])).tolist()
+    >>> label_confidence([graph], np.array([0, 0, 0, 1])).tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
-    own = labels[graph.indices] == labels[:, None]
-    total = graph.weights.sum(axis=1)
-    inside = (graph.weights * own).sum(axis=1)
-    # If all weights underflow to zero, all neighbours have the same weight.
-    fraction = inside / np.where(total > 0, total, 1.0)
-    confidence: NDArray[np.float64] = np.where(total > 0, fraction, own.mean(axis=1))
-    return confidence
+    fractions = [_own_fraction(graph, labels) for graph in graphs]
+    mean: NDArray[np.float64] = np.mean(fractions, axis=0)
+    return mean
+
+
+def _own_fraction(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    is_own = labels[graph.indices] == labels[:, None]
+    total = _both_ways(graph, graph.weights)
+    own = _both_ways(graph, graph.weights * is_own)
+    # Without any affinity, neighbours count alike.
+    fraction: NDArray[np.float64] = is_own.mean(axis=1)
+    np.divide(own, total, out=fraction, where=total > 0)
+    return np.minimum(fraction, 1.0, out=fraction)  # which sums may exceed by a rounding error
+
+
+def _both_ways(graph: Digraph, weights: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the sum of the weights of edges from and to each sample."""
+    into = np.bincount(graph.indices.ravel(), weights.ravel(), len(graph))
+    total: NDArray[np.float64] = weights.sum(axis=1, dtype=np.float64) + into
+    return total
+
+
+def cluster_fractions(
+    graphs: Sequence[Digraph], labels: NDArray[np.integer], samples: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return the fraction of some samples' affinity, to and from others, within each cluster.
+
+    Parameters
+    ----------
+    graphs
+        Digraphs over the same samples; the fractions are averaged over them.
+    labels
+        (n,) clusters.
+    samples
+        (m,) the samples in question.
+
+    Returns
+    -------
+    NDArray
+        (m, k) fractions; those of a sample's own cluster are its `label_confidence`.
+
+    Examples
+    --------
+    >>> from jule.forward import affinity_graph, nearest_neighbors
+    >>> graph = affinity_graph(nearest_neighbors([[0.0], [1.0], [2.0], [9.0]], k=1))
+    >>> cluster_fractions([graph], np.array([0, 0, 0, 1]), np.array([3])).tolist()
+    [[1.0, 0.0]]
+    """
+    m, k = len(samples), int(labels.max()) + 1
+    place = np.full(len(labels), -1)
+    place[samples] = np.arange(m)
+    found = np.zeros((m, k))
+    for graph in graphs:
+        # Without any affinity, neighbours count alike.
+        has_none = _both_ways(graph, graph.weights)[samples] == 0
+        weights = np.where(has_none[:, None], 1.0, graph.weights[samples])
+        to = np.arange(m)[:, None] * k + labels[graph.indices[samples]]
+        sums = np.bincount(to.ravel(), weights.ravel(), m * k)
+        source, column = np.nonzero(place[graph.indices] >= 0)
+        back = place[graph.indices[source, column]] * k + labels[source]
+        sums += np.bincount(back, graph.weights[source, column], m * k)
+        fractions = sums.reshape(m, k)
+        found += fractions / fractions.sum(axis=1, keepdims=True)
+    return found / len(graphs)
 
 
 def modularity(graph: Digraph, labels: NDArray[np.integer]) -> float:

@@ -338,26 +338,6 @@ def _largest_counting_below(n, merges, sizes, steps, min_size):
     return heir
 
 
-def counting_affinities(tree: MergeTree, most: int) -> NDArray[np.float64]:
-    """Return the affinity of the merge that turns k clusters into k - 1, for k = 2 .. most.
-
-    Clusters of fewer than n / (20 k) samples do not count, as in `MergeTree.cut`. The affinity is
-    infinite within initial clusters, where merges have none.
-
-    Examples
-    --------
-    >>> tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.array([0.5, 0.4, 0.1]))
-    >>> counting_affinities(tree, 3).tolist()
-    [0.1, 0.4]
-    """
-    ending = []
-    for k in range(2, most + 1):
-        steps, _ = tree._last_moment_with(k, default_min_cluster_size(tree.n_samples, k))
-        affinity = tree.affinities[min(steps, len(tree.affinities) - 1)]
-        ending.append(np.inf if np.isnan(affinity) else affinity)
-    return np.array(ending)
-
-
 def clusters_as_nodes(tree: MergeTree, k: int, min_cluster_size: int = 1) -> NDArray[np.int64]:
     """Return the tree node of each cluster of `tree.cut(k, min_cluster_size)`.
 

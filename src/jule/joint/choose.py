@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward import Digraph, MergeTree, default_min_cluster_size
-from jule.forward.assign import modularity
-from jule.forward.tree import counting_affinities
+from jule.forward import MergeTree, default_min_cluster_size
+from jule.joint.quality import Space
 from jule.joint.values import finite_in, is_whole, object_of, shortened, whole_in
 
-MOST_CLUSTERS = 100
-LARGE_GAP = 5.0  # gaps are capped here, because larger ones carry no more information
-CONSIDERED = 10  # the number of largest gaps that are scored
+MOST_CLUSTERS = 400
+EVERY = 30  # numbers of clusters up to this one are all considered ...
+LARGER = 30  # ... and that many larger ones
+SUGGESTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,17 @@ class Choice:
     sureness
         Its score as a fraction of the largest possible score, from 0 to 1.
     candidates
-        The best numbers of clusters with their scores, best first.
+        The best numbers of clusters with their scores, best first. Each is better than the numbers
+        next to it.
+    evidence
+        Silhouette and modularity of all numbers of clusters that were considered; their sum is the
+        score.
     """
 
     k: int
     sureness: float
     candidates: tuple[tuple[int, float], ...]
+    evidence: tuple[tuple[int, float, float], ...] = ()
 
     @classmethod
     def from_json(cls, value: Any) -> Choice:
@@ -45,11 +50,17 @@ class Choice:
         >>> Choice.from_json({"k": 3, "sureness": 0.5, "candidates": [[3, 0.9]]}).candidates
         ((3, 0.9),)
         """
-        values = object_of(value, "the choice", frozenset({"k", "sureness", "candidates"}))
+        names = frozenset({"k", "sureness", "candidates", "evidence"})
+        values = object_of(value, "the choice", names)
         k = whole_in(values, "k")
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}")
-        return cls(k, finite_in(values, "sureness"), read_suggestions(values.get("candidates")))
+        return cls(
+            k,
+            finite_in(values, "sureness"),
+            read_suggestions(values.get("candidates")),
+            read_evidence(values.get("evidence", [])),
+        )
 
 
 def read_suggestions(value: Any) -> tuple[tuple[int, float], ...]:
@@ -71,43 +82,78 @@ def read_suggestions(value: Any) -> tuple[tuple[int, float], ...]:
     )
 
 
-def choose_n_clusters(tree: MergeTree, graph: Digraph, most: int = MOST_CLUSTERS) -> Choice:
-    """Suggest the number of clusters at which further merging costs most.
+def read_evidence(value: Any) -> tuple[tuple[int, float, float], ...]:
+    """Return numbers of clusters with silhouette and modularity from JSON, or raise ValueError.
 
-    Let b_k be the affinity of the merge that ends k clusters (clusters of fewer than n / (20 k)
-    samples do not count). If b_{k+1} is much larger than b_k, the last merge joined similar
-    clusters and the next one would join dissimilar ones. The score of k is the logarithm of that
-    relative gap, capped at 5, times the modularity of the k clusters. The modularity keeps a
-    split into two halves with several groups each from winning.
+    Examples
+    --------
+    >>> read_evidence([[3, 0.5, 0.6]])
+    ((3, 0.5, 0.6),)
+    """
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"evidence must be a list, got {shortened(value)}")
+    found = []
+    for entry in value:
+        if not isinstance(entry, list | tuple) or len(entry) != 3 or not is_whole(entry[0]):
+            raise ValueError(f"evidence must be a number with two scores, got {shortened(entry)}")
+        named = dict(zip(("k", "silhouette", "modularity"), entry, strict=True))
+        scores = finite_in(named, "silhouette"), finite_in(named, "modularity")
+        found.append((whole_in(named, "k"), *scores))
+    return tuple(found)
+
+
+def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) -> Choice:
+    """Suggest the number of clusters whose cut of the tree has the largest score.
+
+    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). One tree
+    gives all cuts, so nothing is trained or searched again.
+
+    Parameters
+    ----------
+    tree
+        The merge tree.
+    space
+        The representation that it was made from.
+    most
+        The largest number of clusters that is considered, at most half as many as there are
+        initial clusters.
 
     Examples
     --------
     >>> from jule.forward import affinity_graph, agglomerate, nearest_neighbors
     >>> rng = np.random.default_rng(0)
     >>> samples = np.concatenate([rng.normal(c, 0.3, (40, 2)) for c in (0, 3, 6)])
-    >>> graph = affinity_graph(nearest_neighbors(samples, 20))
-    >>> choose_n_clusters(agglomerate(samples), graph).k
+    >>> space = Space.of(samples, affinity_graph(nearest_neighbors(samples, 20)))
+    >>> choose_n_clusters(agglomerate(samples), space).k
     3
     """
     most = max(2, min(most, tree.n_initial // 2, tree.n_samples - 1))
-    gaps = _relative_gaps(counting_affinities(tree, most + 1))
-    scored = []
-    for place in np.argsort(-gaps, kind="stable")[:CONSIDERED]:
-        k = int(place) + 2
+    evidence = []
+    for k in considered(most):
         labels = tree.cut(k, default_min_cluster_size(tree.n_samples, k))
-        scored.append((k, float(np.log(gaps[place])) * modularity(graph, labels)))
-    scored.sort(key=lambda pair: -pair[1])
-    k, best = scored[0]
-    return Choice(k, float(np.clip(best / np.log(LARGE_GAP), 0.0, 1.0)), tuple(scored[:5]))
+        evidence.append((k, *space.measure(labels)))
+    scores = np.array([separation + inside for _, separation, inside in evidence])
+    peaks = sorted(_peaks(scores), key=lambda place: -scores[place])[:SUGGESTIONS]
+    best = tuple((evidence[place][0], float(scores[place])) for place in peaks)
+    return Choice(best[0][0], float(np.clip(best[0][1] / 2, 0.0, 1.0)), best, tuple(evidence))
 
 
-def _relative_gaps(ending: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return b_{k+1} / b_k, from 1 to 5, for k = 2, 3, ...; `ending` holds b_2, b_3, ..."""
-    if len(ending) < 2:
-        return np.ones(1)
-    known = ending[np.isfinite(ending) & (ending > 0)]
-    least, largest = (known.min(), known.max()) if len(known) else (1.0, 1.0)
-    # A merge without affinity is a large step down; a merge inside initial clusters is none.
-    ending = np.clip(ending, least / LARGE_GAP, largest)
-    gaps: NDArray[np.float64] = np.clip(ending[1:] / ending[:-1], 1.0, LARGE_GAP)
-    return gaps
+def considered(most: int) -> list[int]:
+    """Return the numbers of clusters that are considered: all small ones, and some larger ones.
+
+    Examples
+    --------
+    >>> considered(4), len(considered(400))
+    ([2, 3, 4], 59)
+    """
+    small = range(2, min(EVERY, most) + 1)
+    if most <= EVERY:
+        return list(small)
+    larger = np.geomspace(EVERY, most, LARGER + 1).round().astype(int)
+    return sorted({*small, *larger.tolist()})
+
+
+def _peaks(scores: NDArray[np.float64]) -> list[int]:
+    """Return the places of scores that are not below those next to them."""
+    padded = np.concatenate([[-np.inf], scores, [-np.inf]])
+    return np.flatnonzero((scores >= padded[:-2]) & (scores >= padded[2:])).tolist()

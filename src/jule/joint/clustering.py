@@ -19,10 +19,12 @@ from jule.forward import (
     merge_clusters,
     nearest_neighbor_components,
     nearest_neighbors,
+    prepare,
 )
 from jule.forward.agglomerate import SAMPLES_PER_INITIAL_CLUSTER, grow_tree
 from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.config import Config
+from jule.joint.quality import Space
 from jule.progress import Progress
 
 FEW_SAMPLES = 400  # below this, the square root of their number is below 20
@@ -35,6 +37,30 @@ class Representation:
     vectors: NDArray[np.floating]
     neighbors: Neighbors
     graph: Digraph
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The samples before learning: what is known of them without a network.
+
+    Attributes
+    ----------
+    neighbors
+        The nearest neighbours of all samples.
+    space
+        The representation in which labels are scored.
+    tree
+        The merge tree of the samples; its cuts are the clustering without learning.
+    """
+
+    neighbors: Neighbors
+    space: Space
+    tree: MergeTree
+
+    @classmethod
+    def of(cls, raw: Representation, tree: MergeTree) -> Inputs:
+        """Return what is kept of prepared samples and their merge tree."""
+        return cls(raw.neighbors, Space.of(raw.vectors, raw.graph), tree)
 
 
 def count_neighbors(n_samples: int, config: Config) -> int:
@@ -118,7 +144,21 @@ def suggest_n_clusters(
     >>> suggest_n_clusters(representation, tree, Config()).k
     2
     """
-    return None if config.n_clusters else choose_n_clusters(tree, representation.graph)
+    if config.n_clusters:
+        return None
+    return choose_n_clusters(tree, Space.of(representation.vectors, representation.graph))
+
+
+def examine_inputs(samples: NDArray, config: Config, progress: Progress | None = None) -> Inputs:
+    """Cluster samples before any learning.
+
+    Examples
+    --------
+    >>> examine_inputs(np.eye(4)[[0, 0, 1, 1]], Config(n_clusters=2)).tree.cut(2).tolist()
+    [0, 0, 1, 1]
+    """
+    raw = represent(prepare(samples, config.preparation), config, progress)
+    return Inputs.of(raw, merge_tree(raw, initial_clusters(raw, config), config))
 
 
 def cut_tree(tree: MergeTree, k: int, config: Config) -> NDArray[np.int32]:

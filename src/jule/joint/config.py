@@ -15,9 +15,11 @@ from jule.forward.prepare import PREPARATIONS, Preparation
 from jule.joint.values import is_number, is_whole, plain, shortened
 
 Preset = Literal["default", "paper"]
+Kind = Literal["images", "encoded", "vectors"]
 
 MOST = 2**31 - 1  # of whatever is counted
 MOST_SIDE = 2**14  # of an image, in pixels
+FEWEST_FEATURES = 3  # of vectors that are compared by their directions
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Config:
     normalize: bool = True  # divide each image by the RMS of its pixels, like preparation "l2"
     epochs: float = 2.4  # per period; cluster-aware batches do not need the paper's 20
     min_images: int = 24_000  # per period; 2.4 epochs of 575 images would hardly train the network
+    max_epochs: float = 42.0  # per period, for `min_images`: 80 images are not seen 300 times each
     max_images: int = 70_000  # per period, but never less than one epoch
     learning_rate: float = Training.learning_rate
     momentum: float = Training.momentum
@@ -90,16 +93,17 @@ class Config:
     def steps_per_period(self, n_samples: int) -> int:
         """Return the number of batches per period.
 
-        A period has `epochs` epochs, but at least `min_images` images, and at most `max_images`
-        images or one epoch, whichever is more.
+        A period has `epochs` epochs, but at least `min_images` images or `max_epochs` epochs,
+        whichever is less, and at most `max_images` images or one epoch, whichever is more.
 
         Examples
         --------
-        >>> [Config().steps_per_period(n) for n in (575, 10_000, 70_000)]
-        [240, 240, 700]
+        >>> [Config().steps_per_period(n) for n in (80, 575, 10_000, 70_000)]
+        [34, 240, 240, 700]
         """
+        least = min(self.min_images, self.max_epochs * n_samples)
         most = max(self.max_images, n_samples)
-        images = min(max(self.epochs * n_samples, self.min_images), most)
+        images = min(max(self.epochs * n_samples, least), most)
         return math.ceil(images / self.batch_size)
 
     def to_json(self) -> dict[str, Any]:
@@ -132,7 +136,23 @@ class Config:
         return cls(**values)
 
 
-def preset(name: Preset = "default", *, encoded: bool = False, **changes: Any) -> Config:
+def kind_of(shape: tuple[int, ...], *, encoded: bool = False) -> Kind:
+    """Return the kind of samples of a shape, for `preset`.
+
+    Vectors of fewer than three features count as images: their directions say too little for a head
+    that starts as the identity, so that they get a network with random weights.
+
+    Examples
+    --------
+    >>> kind_of((28, 28)), kind_of((13,)), kind_of((1280,), encoded=True), kind_of((2,))
+    ('images', 'vectors', 'encoded', 'images')
+    """
+    if encoded:
+        return "encoded"
+    return "vectors" if len(shape) == 1 and shape[0] >= FEWEST_FEATURES else "images"
+
+
+def preset(name: Preset = "default", *, of: Kind = "images", **changes: Any) -> Config:
     """Return one of the two measured configurations, with changes.
 
     ``"paper"`` trains as the authors did: one round, eta 0.9 (they used 0.2 for faces), random
@@ -142,9 +162,10 @@ def preset(name: Preset = "default", *, encoded: bool = False, **changes: Any) -
     ----------
     name
         ``"default"`` or ``"paper"``.
-    encoded
-        Whether the samples are the vectors of a pretrained encoder, which are a good
-        representation already: a head that starts as the identity is trained for one short round.
+    of
+        The kind of samples, from `kind_of`. Vectors, whether ``"encoded"`` by a pretrained encoder
+        or the user's own (``"vectors"``), are a representation already: by default, a head that
+        starts as the identity is trained on them for one short round.
     **changes
         Fields that differ.
 
@@ -153,9 +174,7 @@ def preset(name: Preset = "default", *, encoded: bool = False, **changes: Any) -
     >>> preset("paper", n_clusters=20, eta=0.2).epochs
     20.0
     """
-    if encoded and name == "paper":
-        raise ValueError("the preset 'paper' trains on pixels, not on the vectors of an encoder")
-    if name == "default" and encoded:
+    if name == "default" and of != "images":
         gentle: dict[str, Any] = {
             "network": "residual",
             "rounds": 1,
@@ -163,6 +182,8 @@ def preset(name: Preset = "default", *, encoded: bool = False, **changes: Any) -
             "learning_rate": 1.0,  # the head's gradients are small: its outputs have 1,000 values
             "augment": False,
         }
+        if of == "vectors":
+            gentle["preparation"] = "center-l2"  # the directions of vectors far from 0 say nothing
         return replace(Config(), **(gentle | changes))
     if name == "default":
         return replace(Config(), **changes)
@@ -196,7 +217,7 @@ def _problems(config: Config) -> Iterator[str]:
     for name in ("rounds", "n_neighbors", "n_near", "n_periods", "n_negatives", "per_cluster"):
         if not 1 <= getattr(config, name) <= MOST:
             yield f"{name} must be 1 or more, and at most {MOST}, got {getattr(config, name)}"
-    for name in ("a", "epochs", "learning_rate", "gamma"):
+    for name in ("a", "epochs", "max_epochs", "learning_rate", "gamma"):
         if not 0 < getattr(config, name) < math.inf:
             yield f"{name} must be positive and finite, got {getattr(config, name)}"
     for name in ("lam", "momentum", "weight_decay", "decay", "margin"):

@@ -18,6 +18,7 @@ from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
 from jule.forward.prepare import are_identical, check_not_identical
 from jule.joint.clustering import (
+    Inputs,
     Representation,
     cut_tree,
     initial_clusters,
@@ -97,6 +98,7 @@ def init_network(samples: NDArray, config: Config, body: nn.Module | None = None
         min_side=config.min_side,
         max_side=config.max_side,
         normalize=config.normalize,
+        center=config.preparation == "center-l2",
         seed=config.seed,
     )
 
@@ -142,6 +144,7 @@ def begin(samples: NDArray, config: Config, progress: Progress | None = None) ->
         )
     raw = represent(vectors, config, progress)
     state, tree, k = _with_initial_clusters(State(), raw, config)
+    state = replace(state, inputs=Inputs.of(raw, tree))
     if not config.augment:
         return state
     clusters = cut_tree(tree, k, config)

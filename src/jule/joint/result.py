@@ -20,12 +20,14 @@ from jule.joint.clustering import (
     Representation,
     count_neighbors,
     cut_tree,
+    examine_inputs,
     initial_clusters,
     merge_tree,
     min_size,
     represent,
 )
 from jule.joint.config import Config
+from jule.joint.quality import Space
 from jule.joint.state import State
 from jule.progress import Progress
 
@@ -37,16 +39,19 @@ class Result:
     Attributes
     ----------
     labels
-        (n,) cluster of every sample: `labels_rc` or `labels_sf`, whichever has the larger
-        modularity in the graph of the final representation, or labels that were edited by hand.
+        (n,) cluster of every sample: SF, RC or linkage, chosen as `finish` says, or labels that
+        were edited by hand.
     labels_sf
         (n,) SF: the clusters when the recurrent process ends.
     labels_rc
         (n,) RC: the final representation clustered again.
     chosen
-        The origin of `labels`: ``"sf"``, ``"rc"`` or ``"edited"``.
+        The origin of `labels`: ``"sf"``, ``"rc"``, ``"linkage"`` (the clustering without learning)
+        or ``"edited"``.
     confidence
-        (n,) fraction of each sample's affinity that belongs to its own cluster, from 0 to 1.
+        (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1: the
+        mean of both graphs. The learned graph alone would be too sure, because it was trained on
+        such labels; the graph of the inputs knows nothing of them.
     tree
         The merge tree of the final representation, arranged so that its cut into K clusters is
         `labels`; see `jule.forward.restrict`.
@@ -60,6 +65,11 @@ class Result:
         The numbers of clusters that the tree suggests, best first, each with its score.
     choice
         The suggestion that was used; None if K was given.
+    evidence
+        Silhouette and modularity of the cuts of the tree that were considered.
+    input_neighbors, input_sigma2
+        The nearest neighbours of the samples before learning, and sigma^2 of their graph; None if
+        they are not known.
     """
 
     labels: NDArray[np.int32]
@@ -73,6 +83,9 @@ class Result:
     sigma2: float
     suggestions: tuple[tuple[int, float], ...]
     choice: Choice | None
+    evidence: tuple[tuple[int, float, float], ...] = ()
+    input_neighbors: Neighbors | None = None
+    input_sigma2: float = 0.0
 
     @property
     def n_clusters(self) -> int:
@@ -84,16 +97,28 @@ class Result:
         """The digraph W of the final representation."""
         return weigh_neighbors(self.neighbors, self.sigma2)
 
+    @cached_property
+    def graphs(self) -> tuple[Digraph, ...]:
+        """The digraph of the final representation, and that of the inputs if it is known."""
+        if self.input_neighbors is None:
+            return (self.graph,)
+        return self.graph, weigh_neighbors(self.input_neighbors, self.input_sigma2)
+
 
 def finish(
     state: State,
     config: Config,
     *,
     embedding: NDArray[np.float32] | None = None,
+    samples: NDArray | None = None,
     first_copies: NDArray[np.int64] | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Cluster the final representation again, and choose between SF and RC without labels.
+    """Cluster the final representation again, and choose between the clusterings without labels.
+
+    Of SF and RC, the one with the larger modularity in the graph of the final representation is
+    taken. Linkage, the clustering of the samples without learning, replaces it if it has a larger
+    score (silhouette plus modularity), summed over the final representation and the inputs.
 
     If K was not given, it is the number that the final tree suggests; SF is then eligible only if
     it has that number of clusters. Exact copies share a cluster, so there are at most as many
@@ -107,6 +132,9 @@ def finish(
         The settings.
     embedding
         The representation of the samples; needed for a state that was read from a file.
+    samples
+        The samples; a state that was read from a file needs them to cluster the inputs again.
+        Without them, the inputs are left out of account.
     first_copies
         (n,) index of the original of each sample; exact copies get the same label.
     progress
@@ -124,34 +152,55 @@ def finish(
         if embedding is None:
             raise ValueError("a state read from a file has no representation: pass the embedding")
         representation = represent(embedding, config, progress)
+    inputs = state.inputs
+    if inputs is None and samples is not None:
+        inputs = examine_inputs(samples, config, progress)
     graph = representation.graph
+    space = Space.of(representation.vectors, graph)
     tree = merge_tree(representation, initial_clusters(representation, config), config)
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
     n_different = len(np.unique(copies))
-    suggested = choose_n_clusters(tree, graph, min(MOST_CLUSTERS, n_different))
+    suggested = choose_n_clusters(tree, space, min(MOST_CLUSTERS, n_different))
     choice = None if config.n_clusters else suggested
     k = min(choice.k if choice else state.n_clusters, n_different)
     sf = join_copies(state.labels, copies)
-    rc = join_copies(cut_tree(tree, k, config), copies)
-    if rc.max() + 1 < k:  # copies had clusters of their own
-        rc = cut_tree(join_copies_first(tree, copies), k, config)
+    rc = _cut_with_copies(tree, k, copies, config)
     if config.n_clusters:
         warn_of_fewer_clusters(min(n_different, config.n_clusters), config.n_clusters)
     keeps_sf = sf.max() + 1 == k and modularity(graph, sf) > modularity(graph, rc)
-    labels = sf if keeps_sf else rc
+    labels, chosen = (sf, "sf") if keeps_sf else (rc, "rc")
+    if inputs is not None and k > 1:
+        linkage = _cut_with_copies(inputs.tree, k, copies, config)
+        spaces = (space, inputs.space)
+        if sum(s.score(linkage) for s in spaces) > sum(s.score(labels) for s in spaces):
+            labels, chosen = linkage, "linkage"
+    graphs = (graph,) if inputs is None else (graph, inputs.space.graph)
     return Result(
         labels=labels,
         labels_sf=sf,
         labels_rc=rc,
-        chosen="sf" if keeps_sf else "rc",
-        confidence=label_confidence(graph, labels),
+        chosen=chosen,
+        confidence=label_confidence(graphs, labels),
         tree=_tree_through(tree, labels, representation, config, copies),
         embedding=representation.vectors,
         neighbors=representation.neighbors,
         sigma2=graph.sigma2,
         suggestions=suggested.candidates,
         choice=choice,
+        evidence=suggested.evidence,
+        input_neighbors=None if inputs is None else inputs.neighbors,
+        input_sigma2=0.0 if inputs is None else inputs.space.graph.sigma2,
     )
+
+
+def _cut_with_copies(
+    tree: MergeTree, k: int, copies: NDArray[np.int64], config: Config
+) -> NDArray[np.int32]:
+    """Cut a tree into k clusters that keep exact copies together."""
+    labels = join_copies(cut_tree(tree, k, config), copies)
+    if labels.max() + 1 < k:  # copies had clusters of their own
+        labels = cut_tree(join_copies_first(tree, copies), k, config)
+    return labels
 
 
 def _tree_through(
@@ -203,7 +252,7 @@ def with_labels(
     >>> with_labels(result, state.labels, Config()).chosen
     'edited'
     """
-    confidence = label_confidence(result.graph, labels)
+    confidence = label_confidence(result.graphs, labels)
     if by_hand is not None:
         confidence[by_hand] = 1.0
     copies = np.arange(len(labels)) if first_copies is None else first_copies

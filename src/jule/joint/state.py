@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from jule.files import parse_json, read_regular, write_atomic
-from jule.joint.clustering import Representation
+from jule.joint.clustering import Inputs, Representation
 from jule.joint.values import finite_in, is_number, object_of, shortened, whole_in
 
 FORMAT = "jule-state-2"
@@ -115,6 +115,8 @@ class State:
         The periods so far.
     representation
         The learned representation; it is not saved, so it is None in a state read from a file.
+    inputs
+        The samples before learning, as they were clustered first; not saved either.
     """
 
     round: int = 0
@@ -128,6 +130,7 @@ class State:
     network: dict[str, NDArray] = field(default_factory=dict)
     history: tuple[Period, ...] = ()
     representation: Representation | None = field(default=None, repr=False)
+    inputs: Inputs | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:

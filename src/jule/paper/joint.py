@@ -153,10 +153,10 @@ class Joint(Experiment):
         for path in sorted((results / self.name).glob("*/*.json")):
             record = read_record(path)
             values = {which: record["scores"][which]["nmi"] for which in ("sf", "rc")}
-            gap = max(values.values()) - values[record["chosen"]]
+            gap = max(values.values()) - record["scores"]["labels"]["nmi"]
             if values["sf"] == values["rc"]:
                 same += 1
-            elif gap == 0:
+            elif gap <= 0:
                 right += 1
             else:
                 wrong += 1

@@ -47,6 +47,9 @@ def page_arrays(
         "neighbors": result.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
         "coords": as_int16(coordinates(result.embedding)),
     }
+    if result.input_neighbors is not None:
+        nearest = result.input_neighbors.indices[:, :NEIGHBORS]
+        arrays["input_neighbors"] = nearest.astype(np.int32)
     if (results.indices != np.arange(len(results.indices))).any():
         arrays["indices"] = results.indices.astype(np.int32)
     if (results.first_copies != np.arange(len(results.first_copies))).any():

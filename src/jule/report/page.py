@@ -23,7 +23,7 @@ TEMPLATES = files("jule.report") / "templates"
 SCRIPTS = (
     "data", "tree", "branches", "colours", "clusters", "state", "pictures", "edits", "slider",
     "gallery", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput", "dendrogram",
-    "doubts", "charts", "stages", "main",
+    "doubts", "charts", "evidence", "stages", "main",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.assign import centre_distances
+from jule.forward.assign import centre_distances, cluster_fractions
 from jule.forward.init import cluster_means
 from jule.runs.edits import labels_id
 from jule.runs.results import RunResults
@@ -78,6 +78,7 @@ def summarize(
         "scores": results.scores and {name: dict(score) for name, score in results.scores.items()},
         "seconds": float(results.seconds),
         "suggestions": suggestions(results),
+        "evidence": [list(entry) for entry in result.evidence],
         "groups": groups(results),
         "doubts": doubtful,
         "n_doubts": n_doubts,
@@ -141,27 +142,23 @@ def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
     count
         The total number of them.
     """
-    result, graph = results.result, results.result.graph
-    found: list[dict[str, Any]] = []
+    result = results.result
     # Another cluster can have more affinity than the own one only if that has less than half.
     unsure = np.flatnonzero((result.confidence < 0.5) & ~results.by_hand)
-    for sample in unsure[np.argsort(result.confidence[unsure], kind="stable")].tolist():
-        own = int(result.labels[sample])
-        weights = graph.weights[sample]
-        if not weights.any():
-            weights = np.ones_like(weights)
-        affinities = np.bincount(result.labels[graph.indices[sample]], weights, result.n_clusters)
-        other = int(affinities.argmax())
-        if affinities[other] > affinities[own]:
-            found.append(
-                {
-                    "image": sample,
-                    "path": results.names[sample],
-                    "cluster": own,
-                    "looks_like": other,
-                    "confidence": float(result.confidence[sample]),
-                }
-            )
+    unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
+    fractions = cluster_fractions(result.graphs, result.labels, unsure)
+    others = fractions.argmax(axis=1)
+    found = [
+        {
+            "image": sample,
+            "path": results.names[sample],
+            "cluster": int(result.labels[sample]),
+            "looks_like": other,
+            "confidence": float(result.confidence[sample]),
+        }
+        for sample, other in zip(unsure.tolist(), others.tolist(), strict=True)
+        if other != result.labels[sample]
+    ]
     return found[:MOST_DOUBTS], len(found)
 
 

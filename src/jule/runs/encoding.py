@@ -46,6 +46,18 @@ def as_encoder(features: Any) -> Encoder | None:
     )
 
 
+def check_preset(preset: str, features: Any) -> None:
+    """Raise if the paper's settings, which train on pixels, are asked for with an encoder.
+
+    Examples
+    --------
+    >>> check_preset("paper", "pixels")
+    """
+    is_pixels = features is None or (isinstance(features, str) and features in (AUTO, PIXELS))
+    if preset == "paper" and not is_pixels:
+        raise ValueError("the preset 'paper' trains on pixels, not on the vectors of an encoder")
+
+
 def encoder_spec(encoder: Encoder, source: ImageSource, aspect: str) -> ImageSpec | None:
     """Return the size at which an encoder takes pictures; None for an array, which it resizes."""
     if source.array() is not None:

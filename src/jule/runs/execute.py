@@ -98,6 +98,7 @@ def execute(
             state,
             config,
             embedding=embed(embedder, samples) if state.representation is None else None,
+            samples=samples,
             first_copies=first_copies,
             progress=progress,
         )

@@ -12,6 +12,7 @@ labels_sf.npy        SF
 labels_rc.npy        RC
 embedding.npy        the final representation
 neighbors.npz        its nearest neighbours
+input_neighbors.npz  the nearest neighbours of the samples before learning
 tree.npz             its merge tree, which passes through the labels as they were found
 network.safetensors  the network
 result.json          the numbers of the run
@@ -36,6 +37,7 @@ LABELS, LABELS_AUTO = "labels.csv", "labels_auto.csv"
 SKIPPED, DUPLICATES = "skipped.csv", "duplicates.csv"
 LABELS_SF, LABELS_RC = "labels_sf.npy", "labels_rc.npy"
 EMBEDDING, NEIGHBORS, TREE = "embedding.npy", "neighbors.npz", "tree.npz"
+INPUT_NEIGHBORS = "input_neighbors.npz"
 NETWORK = "network.safetensors"
 IMAGES = "images.npz"
 STATES, SNAPSHOTS = "state", "snapshots"
@@ -44,7 +46,7 @@ ERRORS = "error.log"
 UPDATE, NEXT = ".jule-update", ".jule-next"
 FILES = (
     CONFIG, RESULT, HISTORY, MANIFEST, LABELS, LABELS_AUTO, SKIPPED, DUPLICATES, LABELS_SF,
-    LABELS_RC, EMBEDDING, NEIGHBORS, TREE, NETWORK, IMAGES, PAGE, SUMMARY, ERRORS,
+    LABELS_RC, EMBEDDING, NEIGHBORS, INPUT_NEIGHBORS, TREE, NETWORK, IMAGES, PAGE, SUMMARY, ERRORS,
 )  # fmt: skip
 FOLDERS = (STATES, SNAPSHOTS, PAGE_PICTURES)
 # Files whose names have a number or a checksum in them. Nothing else is ever called a run's own.

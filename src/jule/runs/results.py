@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from safetensors.numpy import load, save
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances, label_confidence
-from jule.joint.choose import Choice, read_suggestions
+from jule.joint.choose import Choice, read_evidence, read_suggestions
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_names, with_labels
 from jule.joint.state import Period
@@ -26,6 +27,7 @@ from jule.runs.names import (
     DUPLICATES,
     EMBEDDING,
     HISTORY,
+    INPUT_NEIGHBORS,
     LABELS,
     LABELS_AUTO,
     LABELS_RC,
@@ -110,7 +112,7 @@ class RunResults:
             labels, confidence, names = result.labels, result.confidence, self.cluster_names
         else:
             labels = recut(result, k, self.config)
-            confidence = label_confidence(result.graph, labels)
+            confidence = label_confidence(result.graphs, labels)
             confidence[self.by_hand] = 1.0
             names = recut_names(result, self.cluster_names, k, self.config)
         distances = centre_distances(result.embedding, labels)
@@ -180,19 +182,26 @@ def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> No
         "sigma2": result.sigma2,
         "suggestions": result.suggestions,
         "choice": None if result.choice is None else asdict(result.choice),
+        "evidence": result.evidence,
+        "input_sigma2": result.input_sigma2,
         "seconds": results.seconds,
         "scores": results.scores,
         "agreement": results.agreement,
     }
-    neighbors = result.neighbors
+    files = {NEIGHBORS: result.neighbors}
+    if result.input_neighbors is not None:
+        files[INPUT_NEIGHBORS] = result.input_neighbors
     run.update(
         {
+            **{
+                name: arrays_bytes(indices=found.indices, distances=found.distances)
+                for name, found in files.items()
+            },
             HISTORY: json_bytes([asdict(period) for period in results.history]),
             LABELS: labels_csv(results.columns(), results.by_hand),
             LABELS_SF: array_bytes(result.labels_sf),
             LABELS_RC: array_bytes(result.labels_rc),
             EMBEDDING: array_bytes(result.embedding),
-            NEIGHBORS: arrays_bytes(indices=neighbors.indices, distances=neighbors.distances),
             TREE: result.tree.to_bytes(),
             NETWORK: save(get_weights(embedder), metadata),
             RESULT: json_bytes(numbers),
@@ -298,6 +307,8 @@ def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
             "sigma2": _number(found["sigma2"]),
             "suggestions": read_suggestions(found["suggestions"]),
             "choice": None if choice is None else Choice.from_json(choice),
+            "evidence": read_evidence(found.get("evidence", [])),  # not in runs of version 0.1
+            "input_sigma2": _number(found.get("input_sigma2", 0.0)),
             "seconds": _number(found["seconds"]),
             "agreement": _number(found["agreement"]),
             "scores": None if found["scores"] is None else _scores(found["scores"]),
@@ -349,15 +360,21 @@ def _read_result(
         confidence=table.confidence,
         tree=tree,
         embedding=parse_array(content(EMBEDDING), run.path(EMBEDDING), shape=(n, None), kind="f"),
-        neighbors=_neighbors(content(NEIGHBORS), run, n),
+        neighbors=_neighbors(content(NEIGHBORS), run.path(NEIGHBORS), n),
         sigma2=found["sigma2"],
         suggestions=found["suggestions"],
         choice=found["choice"],
+        evidence=found["evidence"],
+        input_neighbors=(
+            _neighbors(content(INPUT_NEIGHBORS), run.path(INPUT_NEIGHBORS), n)
+            if INPUT_NEIGHBORS in manifest
+            else None
+        ),
+        input_sigma2=found["input_sigma2"],
     )
 
 
-def _neighbors(content: bytes, run: RunFolder, n: int) -> Neighbors:
-    path = run.path(NEIGHBORS)
+def _neighbors(content: bytes, path: Path, n: int) -> Neighbors:
     arrays = parse_arrays(content, path, {"indices": "iu", "distances": "f"})
     indices, distances = arrays["indices"], arrays["distances"]
     if indices.ndim != 2 or len(indices) != n or distances.shape != indices.shape:

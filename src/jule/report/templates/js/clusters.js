@@ -40,14 +40,19 @@ function centresOf({ k, labels, sizes }) {
   return centres;
 }
 
+// The neighbours that count for how sure an image is: as learned, and before learning.
+const COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
+
 // The share of an image's neighbours that are in its own cluster.
 function neighborShare(labels) {
   const share = new Float32Array(N).fill(1);
   if (!NEAR) return share;
   for (let i = 0; i < N; i++) {
     let inside = 0;
-    for (let j = i * NEAR; j < (i + 1) * NEAR; j++) inside += labels[NEIGHBORS[j]] === labels[i];
-    share[i] = inside / NEAR;
+    for (const near of COUNTED) {
+      for (let j = i * NEAR; j < (i + 1) * NEAR; j++) inside += labels[near[j]] === labels[i];
+    }
+    share[i] = inside / (COUNTED.length * NEAR);
   }
   return share;
 }
@@ -141,11 +146,13 @@ function nearestGroups(view, group, count) {
 // The other cluster with most neighbours of an image, and their share; -1 if there is none.
 function otherGroup(view, image) {
   const counts = new Map();
-  for (let j = image * NEAR; j < (image + 1) * NEAR; j++) {
-    const group = view.labels[NEIGHBORS[j]];
-    if (group !== view.labels[image]) counts.set(group, (counts.get(group) || 0) + 1);
+  for (const near of COUNTED) {
+    for (let j = image * NEAR; j < (image + 1) * NEAR; j++) {
+      const group = view.labels[near[j]];
+      if (group !== view.labels[image]) counts.set(group, (counts.get(group) || 0) + 1);
+    }
   }
   let best = -1;
   for (const [group, count] of counts) if (best < 0 || count > counts.get(best)) best = group;
-  return { group: best, share: best < 0 ? 0 : counts.get(best) / NEAR };
+  return { group: best, share: best < 0 ? 0 : counts.get(best) / (COUNTED.length * NEAR) };
 }

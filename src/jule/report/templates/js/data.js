@@ -8,6 +8,7 @@ const LABELS = typed("labels");
 const CONFIDENCE = typed("confidence");
 const NEIGHBORS = typed("neighbors");
 const NEAR = NEIGHBORS.length / N; // how many neighbours every image has
+const INPUT_NEIGHBORS = typed("input_neighbors"); // those before learning; null in older runs
 const COORDS = typed("coords");
 const AXES = COORDS.length / N;
 const UMAP = typed("umap");

@@ -7,6 +7,7 @@ startSelection();
 startMap();
 startDendrogram();
 startDoubts();
+startEvidence();
 startCharts();
 startStages();
 startEdits();
