@@ -124,27 +124,80 @@ def test_a_moved_encoder_can_be_named_again(jule, refused, pictures, encoder, tm
     assert jule("similar", run, pictures / "red" / "0.png", "--features", moved).exit_code == 0
 
 
-def test_a_changed_encoder_is_refused(refused, run, pictures, encoder, tmp_path):
-    import shutil
+def test_a_run_scales_pictures_as_it_did(jule, run, pictures, encoder):
+    from pathlib import Path
 
-    moved = tmp_path / "run"
-    shutil.copytree(run, moved)
-    config = encoder.removeprefix("onnx:").replace("net.onnx", "config.json")
-    with open(config, encoding="utf-8") as file:
-        before = file.read()
+    before = clusters(jule("predict", run, pictures).stdout)
+    config = Path(encoder.removeprefix("onnx:")).with_name("config.json")
+    content = config.read_text()
     try:
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(json.dumps(TIMM | {"mean": [0.5] * 3}))
-        assert "other weights or another scaling" in refused("predict", moved, pictures)
+        config.write_text(json.dumps(TIMM | {"mean": [0.5] * 3}))
+        assert clusters(jule("predict", run, pictures).stdout) == before
+        config.unlink()
+        assert clusters(jule("predict", run, pictures).stdout) == before
     finally:
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(before)
+        config.write_text(content)
+
+
+def test_a_changed_encoder_is_refused(refused, run, pictures, tmp_path):
+    other = tmp_path / "net.onnx"
+    mean_colour(other, tokens=True)
+    message = refused("predict", run, pictures, "--features", f"onnx:{other}")
+    assert "other weights or another scaling" in message
+
+
+SCALING = ["--encoder-size", "8", "--encoder-mean", "0,0,0", "--encoder-std", "1,1,1"]
+
+
+def test_the_scaling_is_said_once(jule, refused, pictures, tmp_path, monkeypatch):
+    """An ONNX file without a config.json, through all commands."""
+    import jule.runs.execute as execution
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    run, features = tmp_path / "run", f"onnx:{mean_colour(tmp_path / 'net.onnx')}"
+    message = refused("cluster", pictures, "-k", 3, "--features", features, "-o", run)
+    assert "does not say how pictures are scaled" in message
+    assert "--encoder-size" in message
+    options = ["cluster", pictures, "-k", 3, "--features", features, *SCALING, "-o", run]
+    with monkeypatch.context() as patch:
+        patch.setattr(execution, "_save", stop)
+        assert jule(*options).exit_code == 130
+    done = jule("resume", run)
+    assert done.exit_code == 0, done.output
+    assert jule("similar", run, pictures / "red" / "0.png").exit_code == 0
+    assert jule("predict", run, pictures).exit_code == 0
+    moved = (tmp_path / "net.onnx").rename(tmp_path / "moved.onnx")
+    assert jule("predict", run, pictures, "--features", f"onnx:{moved}").exit_code == 0
+
+
+def test_the_scaling_of_a_comparison(jule, pictures, tmp_path):
+    features = f"onnx:{mean_colour(tmp_path / 'net.onnx')}"
+    options = ["-k", 3, "--methods", "K-means", "--features", features, *SCALING]
+    done = jule("compare", pictures, *options)
+    assert done.exit_code == 0, done.output
+    assert "8 x 8 pixels" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--features", "photoes"], "choose pixels, photos or onnx:FILE"),
+        (["--features", "photoes"], "choose pixels, photos, onnx:FILE, timm:MODEL or open_clip:"),
+        (["--features", "timm:./none"], "none is not a folder"),
+        (["--features", "photos", "--encoder-size", "8"], "--encoder-size is for onnx:FILE"),
+        (["--encoder-mean", "0,0,0"], "--encoder-mean is for onnx:FILE"),
+        (["--features", "onnx:a", "--encoder-std", "1,1,1"], "needs --encoder-size"),
+        (["--features", "onnx:a", "--encoder-size", "big"], "a size is written as"),
+        (
+            ["--features", "onnx:a", "--encoder-size", "8", "--encoder-mean", "0.5"],
+            "--encoder-mean takes three numbers",
+        ),
+        (
+            ["--features", "onnx:a", "--encoder-size", "8", "--encoder-std", "1,1,0"],
+            "std must be positive",
+        ),
+        (["--features", "onnx:a", "--encoder-size", "99999"], "1 to 4096 pixels"),
         (["--features", "onnx:none.onnx"], "none.onnx"),
         (["--features", "photos", "--size", "96"], "--size applies to pixels"),
         (["--features", "photos", "--colour", "grey"], "--colour applies to pixels"),
