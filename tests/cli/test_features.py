@@ -219,6 +219,39 @@ def test_vectors_have_no_encoder(refused, encoder, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_small_pictures_are_counted(jule, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number, side in enumerate([3] * 5 + [60] * 4):
+        pixels = rng.integers(0, 256, (side, side + 1, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    net = mean_colour(tmp_path / "net.onnx", shape=("n", 3, 64, 64))
+    options = ["-k", 2, "--features", f"onnx:{net}", "--encoder-size", "64"]
+    expected = "5 of the 9 pictures examined are small (down to 4 x 3 pixels)"
+    done = jule("cluster", folder, *options, "-o", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert expected in done.stderr
+    assert expected in jule("compare", folder, *options, "--methods", "K-means").stderr
+
+
+def test_an_encoder_that_returns_nan_is_one_clear_line(refused, pictures, tmp_path):
+    from onnx import TensorProto, helper, load, save
+
+    path = mean_colour(tmp_path / "net.onnx")
+    model = load(path)
+    model.graph.node[-1].output[0] = "colour"
+    minus = helper.make_tensor("minus", TensorProto.FLOAT, [], [-1.0])
+    model.graph.initializer.append(minus)
+    model.graph.node.append(helper.make_node("Sqrt", ["minus"], ["nan"]))
+    model.graph.node.append(helper.make_node("Mul", ["colour", "nan"], ["y"]))
+    save(model, path)
+    options = ["-k", 3, "--features", f"onnx:{path}", *SCALING, "-o", tmp_path / "run"]
+    message = refused("cluster", pictures, *options)
+    assert "returned values that are not finite" in message
+    assert message.count("\n") == 1
+
+
 @pytest.mark.skipif(not has_photos_weights(), reason="needs jule[photos]")
 def test_photographs_from_pictures_to_onnx(jule, pictures, tmp_path):
     """The real encoder, through all commands, and once more in onnxruntime."""

@@ -143,6 +143,12 @@ def test_broken_encoders_are_named(tmp_path, how, message):
         encode_images(encoder, IMAGES, cache=tmp_path)
 
 
+def test_pictures_that_are_too_small_are_named(tmp_path):
+    encoder = ModuleEncoder(nn.AvgPool2d(64), Preprocessing(64, 64))
+    with pytest.warns(UserWarning, match=r"have 8 x 8 pixels, .* takes 64 x 64: use pixels"):
+        encode_images(encoder, IMAGES, cache=tmp_path)
+
+
 def test_no_pictures(tmp_path):
     with pytest.raises(ValueError, match=r"no pictures"):
         encode_images(Counting(), IMAGES[:0], cache=tmp_path)

@@ -31,6 +31,7 @@ from jule.cli.reading import (
     open_not_empty,
     print_skipped,
     requested_spec,
+    warn_of_small_pictures,
 )
 from jule.features.registry import PIXELS
 from jule.progress import progress_bars, reading_bar
@@ -183,6 +184,8 @@ def cluster(
         if encoder is None
         else encoder_spec(encoder, opened, aspect)
     )
+    if encoder is not None:
+        warn_of_small_pictures(encoder, opened, surveyed)
     with reading_bar(source) as show:
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show

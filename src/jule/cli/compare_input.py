@@ -16,6 +16,7 @@ from jule.cli.reading import (
     open_not_empty,
     print_skipped,
     requested_spec,
+    warn_of_small_pictures,
 )
 from jule.progress import progress_bars, reading_bar
 
@@ -88,6 +89,7 @@ def from_pixels(
         spec = requested_spec(opened, size, aspect, colour)
     else:
         spec = encoder_spec(encoder, opened, aspect)
+        warn_of_small_pictures(encoder, opened)
     with reading_bar(source) as show:
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show

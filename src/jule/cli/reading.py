@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jule.cli.errors import is_run_folder
-from jule.cli.output import ask, say
+from jule.cli.output import ask, say, warn
 from jule.features.registry import ONNX, PHOTOS, PIXELS
 
 if TYPE_CHECKING:
-    from jule.features import Preprocessing
+    from jule.features import Encoder, Preprocessing
     from jule.images import ImageSource, ImageSpec, Samples
     from jule.images.decoding.survey import Survey
     from jule.runs.folder import RunFolder
@@ -319,6 +319,30 @@ def choose_features(
         "encoder describes them first; use --features pixels to turn this off"
     )
     return PHOTOS, surveyed
+
+
+def warn_of_small_pictures(
+    encoder: Encoder, source: ImageSource, surveyed: Survey | None = None
+) -> None:
+    """Warn if some pictures are far smaller than an encoder takes them.
+
+    The source is surveyed unless the result of a survey is given; an array is left to the encoder.
+    """
+    from jule.images.decoding.survey import survey
+
+    if source.array() is not None:
+        return
+    surveyed = survey(source, colour=False) if surveyed is None else surveyed
+    scaling = encoder.preprocessing
+    small = [size for size in surveyed.sizes if scaling.is_small(*size)]
+    if small:
+        width, height = min(small, key=min)
+        warn(
+            f"{len(small):,} of the {counted(len(surveyed.sizes), 'picture')} examined are small "
+            f"(down to {width} x {height} pixels), and the encoder takes "
+            f"{scaling.width} x {scaling.height}: use --features pixels if the clusters make no "
+            "sense"
+        )
 
 
 def absolute(source: str) -> str:

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MAX_SIDE = 4096
 BLOCK_VALUES = 2**22  # values that are normalised at a time
+SMALL_SIDE = 32  # pixels; enlarged pictures of fewer have nothing that an encoder looks for
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,16 @@ class Preprocessing:
             object.__setattr__(self, name, values)
         if min(self.std) <= 0:
             raise ValueError(f"std must be positive, got {self.std!r}")
+
+    def is_small(self, width: int, height: int) -> bool:
+        """Return whether a picture has to be enlarged so much that its vector says little.
+
+        Examples
+        --------
+        >>> Preprocessing(224, 224).is_small(400, 31), Preprocessing(8, 8).is_small(10, 10)
+        (True, False)
+        """
+        return min(width, height) < min(SMALL_SIDE, self.width, self.height)
 
     def apply(self, images: NDArray[np.uint8]) -> Tensor:
         """Return images (n, h, w) or (n, h, w, 3) as a tensor (n, 3, height, width)."""
