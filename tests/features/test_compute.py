@@ -1,5 +1,8 @@
 """All pictures of an array are encoded once."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -75,6 +78,30 @@ def test_modules_that_differ_in_code_do_not_share_vectors(tmp_path):
 def test_modules_of_other_types_are_accepted():
     for module in (nn.Conv2d(3, 2, 8).double(), nn.Conv2d(3, 2, 8).half()):
         assert ModuleEncoder(module, Preprocessing(8, 8)).encode(IMAGES[:2]).dtype == np.float32
+
+
+def network():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(2)]
+    return nn.Sequential(*layers)
+
+
+def test_fused_modules_return_the_same():
+    encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
+    expected = ModuleEncoder(network(), Preprocessing(8, 8)).encode(IMAGES)
+    for count in (1, 4, 5, 50, 7):
+        np.testing.assert_allclose(encoder.encode(IMAGES[:count]), expected[:count], atol=1e-6)
+    for again in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
+        np.testing.assert_allclose(again.encode(IMAGES), expected, atol=1e-6)
+    assert encoder.digest == ModuleEncoder(network(), Preprocessing(8, 8)).digest
+
+
+def test_modules_that_cannot_be_fused_run_as_they_are(monkeypatch):
+    encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
+    monkeypatch.delattr(torch.jit, "trace")
+    expected = ModuleEncoder(network(), Preprocessing(8, 8)).encode(IMAGES)
+    np.testing.assert_array_equal(encoder.encode(IMAGES[:4]), expected[:4])
+    np.testing.assert_allclose(encoder.encode(IMAGES), expected, atol=1e-6)
 
 
 def test_vectors_may_be_deleted_at_any_time(tmp_path):

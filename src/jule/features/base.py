@@ -77,13 +77,14 @@ class Preprocessing:
     def apply(self, images: NDArray[np.uint8]) -> Tensor:
         """Return images (n, h, w) or (n, h, w, 3) as a tensor (n, 3, height, width)."""
         check_pictures(images)
-        x = torch.from_numpy(np.ascontiguousarray(images)).float() / 255.0
+        x = torch.from_numpy(np.ascontiguousarray(images)).float()
         x = x[..., None].expand(*x.shape, 3) if x.ndim == 3 else x
         x = x.permute(0, 3, 1, 2)  # the channels stay last in memory, which is fastest
         if x.shape[2:] != (self.height, self.width):
             x = F.interpolate(x, (self.height, self.width), mode="bilinear", antialias=True)
-        mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))
-        return ((x - mean) / std).contiguous(memory_format=torch.channels_last)
+        mean, std = (torch.tensor(one)[:, None, None] for one in (self.mean, self.std))
+        scaled = torch.addcmul(-mean / std, x, 1 / (255 * std))
+        return scaled.contiguous(memory_format=torch.channels_last)
 
 
 def check_pictures(images: NDArray) -> None:

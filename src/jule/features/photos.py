@@ -52,4 +52,6 @@ def _load(path: Path) -> ModuleEncoder:
         )
     network = EfficientNetLite0()
     load_pretrained(network, torch.load(io.BytesIO(content), weights_only=True))
-    return ModuleEncoder(network, PREPROCESSING, name=PHOTOS, about=ABOUT, weights_digest=SHA256)
+    return ModuleEncoder(
+        network, PREPROCESSING, name=PHOTOS, about=ABOUT, weights_digest=SHA256, fuse=True
+    )
