@@ -96,6 +96,18 @@ def test_fused_modules_return_the_same():
     assert encoder.digest == ModuleEncoder(network(), Preprocessing(8, 8)).digest
 
 
+def test_threads_share_the_pictures():
+    encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
+    expected = encoder.encode(IMAGES)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        np.testing.assert_allclose(encoder.encode(IMAGES), expected, atol=1e-6)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_modules_that_cannot_be_fused_run_as_they_are(monkeypatch):
     encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
     monkeypatch.delattr(torch.jit, "trace")

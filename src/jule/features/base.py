@@ -7,7 +7,6 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from numbers import Integral
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -123,7 +122,7 @@ class Encoder(ABC):
     about: str
     weights_digest: str
     preprocessing: Preprocessing
-    batch: ClassVar[int] = 16
+    batch: int = 16
 
     @property
     def digest(self) -> str:

@@ -18,6 +18,7 @@ from jule.features.base import Preprocessing
 from jule.features.modules import ModuleEncoder
 from jule.features.registry import OPEN_CLIP, TIMM
 
+MOST_TAGS = 5  # in a message; open_clip has dozens for some models
 # Environment variables: of huggingface_hub, of transformers, and of torch, whose files of weights
 # would otherwise be allowed to run code.
 OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TORCH_FORCE_WEIGHTS_ONLY_LOAD")
@@ -87,7 +88,7 @@ def open_clip_encoder(model: str) -> ModuleEncoder:
         if tag not in tags:
             raise ValueError(
                 f"{name} needs one of the weights of {architecture}, as {OPEN_CLIP}{architecture}"
-                f"/WEIGHTS: {', '.join(tags) or 'there are none'}"
+                f"/WEIGHTS: {', '.join(tags[:MOST_TAGS]) or 'there are none'}"
             )
         _check_on_hub(name, open_clip.get_pretrained_cfg(architecture, tag).get("hf_hub"))
     download = f"open_clip.create_model({architecture!r}, {tag!r})"
@@ -140,7 +141,7 @@ def _check_on_hub(name: str, repository: object) -> None:
 def _loading(name: str, download: str) -> Iterator[None]:
     """Turn off downloads, files that run code, and messages; errors become one line."""
     from huggingface_hub import constants
-    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.utils import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     before = {one: os.environ.get(one) for one in OFFLINE}
     was_offline = constants.HF_HUB_OFFLINE

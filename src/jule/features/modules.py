@@ -6,6 +6,7 @@ import copy
 import hashlib
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -80,20 +81,41 @@ class ModuleEncoder(Encoder):
     @torch.no_grad()
     def encode(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Return one vector per picture, (n, d)."""
-        apply = self.preprocessing.apply
         if self._fuse and len(images) > FUSED_BATCH:  # planning takes longer than a few pictures
-            starts = range(0, len(images), FUSED_BATCH)
-            parts = (apply(images[start : start + FUSED_BATCH]) for start in starts)
-            run = self._fused = self._fused or _fuse(self.module, apply(images[:FUSED_BATCH]))
-            found = torch.cat([run(part) for part in parts])
+            found = self._run_fused(images)
         else:
-            found = self.module(apply(images))
+            found = self.module(self.preprocessing.apply(images))
         if not isinstance(found, torch.Tensor):
             raise ValueError(
                 f"the encoder {self.name} returned a {type(found).__name__} instead of a tensor"
             )
         vectors: NDArray[np.float32] = found.flatten(1).float().numpy()
         return vectors
+
+    def _run_fused(self, images: NDArray[np.uint8]) -> Tensor:
+        """Run the planned operations on a few pictures at a time, in several threads.
+
+        Each thread has pictures of its own. Threads that share a layer have to wait for each other
+        after every layer, which takes long if other programs are running.
+        """
+        apply, n_threads = self.preprocessing.apply, torch.get_num_threads()
+        if self._fused is None:
+            self._fused = _fuse(self.module, apply(images[:FUSED_BATCH]))
+            self.batch = max(Encoder.batch, FUSED_BATCH * n_threads)
+        run = self._fused
+
+        @torch.no_grad()
+        def run_part(start: int) -> Any:
+            return run(apply(images[start : start + FUSED_BATCH]))
+
+        starts = range(0, len(images), FUSED_BATCH)
+        if n_threads == 1:
+            return torch.cat([run_part(start) for start in starts])
+        try:
+            with ThreadPoolExecutor(n_threads, "encode", torch.set_num_threads, (1,)) as pool:
+                return torch.cat(list(pool.map(run_part, starts)))
+        finally:
+            torch.set_num_threads(n_threads)
 
 
 def _fuse(module: nn.Module, pictures: Tensor) -> Callable[[Tensor], Any]:
