@@ -141,7 +141,7 @@ def _check_on_hub(name: str, repository: object) -> None:
 def _loading(name: str, download: str) -> Iterator[None]:
     """Turn off downloads, files that run code, and messages; errors become one line."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import LocalEntryNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
     before = {one: os.environ.get(one) for one in OFFLINE}
     was_offline = constants.HF_HUB_OFFLINE
