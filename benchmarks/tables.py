@@ -251,8 +251,10 @@ def photos(results: Path) -> str:
 
 def encoder(results: Path) -> str:
     """Render the rate of the encoder for photographs and of two loops over onnxruntime."""
-    found = _measured(results, "encoder")["pictures per second"]
-    return markdown(list(found), [[f"{rate:.1f}" for rate in found.values()]])
+    found = _measured(results, "encoder")
+    rates, ratios = found["pictures per second"], found["ratios"]
+    row = [f"{rate:.1f}" for rate in rates.values()]
+    return markdown([*rates, *ratios], [row + [f"{ratio:.2f}" for ratio in ratios.values()]])
 
 
 def many_photos(results: Path) -> str:

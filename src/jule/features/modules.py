@@ -62,6 +62,8 @@ class ModuleEncoder(Encoder):
         self._is_known = weights_digest is not None
         self.weights_digest = weights_digest or _hash_weights(self.module)
         self._fuse = fuse
+        if fuse:  # about a second's work is stored at once
+            self.batch = FUSED_BATCH * max(16, torch.get_num_threads())
         self._fused: Callable[[Tensor], Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -101,7 +103,6 @@ class ModuleEncoder(Encoder):
         apply, n_threads = self.preprocessing.apply, torch.get_num_threads()
         if self._fused is None:
             self._fused = _fuse(self.module, apply(images[:FUSED_BATCH]))
-            self.batch = max(Encoder.batch, FUSED_BATCH * n_threads)
         run = self._fused
 
         @torch.no_grad()
