@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -137,6 +138,21 @@ def test_a_run_scales_pictures_as_it_did(jule, run, pictures, encoder):
         assert clusters(jule("predict", run, pictures).stdout) == before
     finally:
         config.write_text(content)
+
+
+def test_older_runs_did_not_record_the_scaling(jule, pictures, encoder, tmp_path, monkeypatch):
+    command = import_module("jule.cli.cluster")  # the name is also that of a function
+
+    def describe(used, now=command.describe_encoder):
+        return {name: value for name, value in now(used).items() if name != "preprocessing"}
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "describe_encoder", describe)
+        done = jule("cluster", pictures, "-k", 3, "--features", encoder, "-o", run)
+    assert done.exit_code == 0, done.output
+    assert "preprocessing" not in json.loads((run / "config.json").read_text())["features"]
+    assert jule("predict", run, pictures).exit_code == 0
 
 
 def test_a_changed_encoder_is_refused(refused, run, pictures, tmp_path):
