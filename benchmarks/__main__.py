@@ -3,10 +3,12 @@
 from benchmarks import (
     approximate,
     deep,
+    encoder,
     few,
     growth,
     kernel,
     linkage,
+    many_photos,
     memory,
     neighbors,
     peers,
@@ -30,6 +32,8 @@ ALL = (
     few,
     peers,
     photos,
+    encoder,
+    many_photos,
     deep,
     kernel,
 )

@@ -31,6 +31,7 @@ PACKAGES = (
     "torch",
     "umap-learn",
     "clustpy",
+    "onnxruntime",
 )
 Result = TypeVar("Result")
 

@@ -249,6 +249,24 @@ def photos(results: Path) -> str:
     return markdown([*header, "seconds, joint learning"], rows)
 
 
+def encoder(results: Path) -> str:
+    """Render the rate of the encoder for photographs and of two loops over onnxruntime."""
+    found = _measured(results, "encoder")
+    rates, ratios = found["pictures per second"], found["ratios"]
+    row = [f"{rate:.1f}" for rate in rates.values()]
+    return markdown([*rates, *ratios], [row + [f"{ratio:.2f}" for ratio in ratios.values()]])
+
+
+def many_photos(results: Path) -> str:
+    """Render the peak memory of each stage."""
+    found = _measured(results, "many_photos")
+    rows = [
+        [stage, *(f"{found[stage][kind]:,.0f}" for kind in ("own", "with files"))]
+        for stage in ("encoding", "learning")
+    ]
+    return markdown(["MiB at most", "own", "with pages of files"], rows)
+
+
 def peers(results: Path) -> str:
     """Render one row per method and peer: seconds, their ratio, and the scores of both."""
     record = read_record(results / "benchmarks" / "peers.json")
@@ -282,6 +300,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     "peers": peers,
     "photos": photos,
+    "encoder": encoder,
+    "many_photos": many_photos,
     "few": few,
     "kernel": kernel,
 }

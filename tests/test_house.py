@@ -37,7 +37,7 @@ LIBRARIES = {
     "progress": {"rich"},
     "forward": {"numpy", "numba", "threadpoolctl", "pynndescent"},
     "backward": {"numpy", "torch"},
-    "features": {"numpy", "torch", "onnxruntime"},
+    "features": {"numpy", "torch", "onnxruntime", "huggingface_hub"},
     "backward.settings": set(),
     "backward.plan": {"numpy"},
     "evaluation": {"numpy", "scipy", "sklearn"},

@@ -22,6 +22,7 @@ from torch import nn
 
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device
+from jule.features.registry import PIXELS
 from jule.files import arrays_bytes, write_atomic
 from jule.forward import MergeTree
 from jule.forward.prepare import check_not_masked
@@ -36,7 +37,6 @@ from jule.progress import Progress, progress_bars
 from jule.report import Report
 from jule.runs.encoding import (
     ENCODING,
-    PIXELS,
     as_encoder,
     check_preset,
     describe_encoder,
@@ -73,8 +73,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Other fields of `jule.joint.Config`, by name.
     features
         What the clustering sees: ``"pixels"``, or a frozen, pretrained encoder: ``"photos"``
-        (``pip install "jule[photos]"``), ``"onnx:FILE"``, or a `jule.features.Encoder`. With an
-        encoder, images must be uint8, and a small head is trained on its vectors.
+        (``pip install "jule[photos]"``), ``"onnx:FILE"``, ``"timm:MODEL"``, ``"open_clip:MODEL"``,
+        or a `jule.features.Encoder`. With an encoder, images must be uint8, and a small head is
+        trained on its vectors.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
         it is trained. If None, the paper's network for the image size is built; for vectors, a

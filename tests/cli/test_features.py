@@ -2,6 +2,7 @@
 
 import csv
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -124,27 +125,95 @@ def test_a_moved_encoder_can_be_named_again(jule, refused, pictures, encoder, tm
     assert jule("similar", run, pictures / "red" / "0.png", "--features", moved).exit_code == 0
 
 
-def test_a_changed_encoder_is_refused(refused, run, pictures, encoder, tmp_path):
-    import shutil
+def test_a_run_scales_pictures_as_it_did(jule, run, pictures, encoder):
+    from pathlib import Path
 
-    moved = tmp_path / "run"
-    shutil.copytree(run, moved)
-    config = encoder.removeprefix("onnx:").replace("net.onnx", "config.json")
-    with open(config, encoding="utf-8") as file:
-        before = file.read()
+    before = clusters(jule("predict", run, pictures).stdout)
+    config = Path(encoder.removeprefix("onnx:")).with_name("config.json")
+    content = config.read_text()
     try:
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(json.dumps(TIMM | {"mean": [0.5] * 3}))
-        assert "other weights or another scaling" in refused("predict", moved, pictures)
+        config.write_text(json.dumps(TIMM | {"mean": [0.5] * 3}))
+        assert clusters(jule("predict", run, pictures).stdout) == before
+        config.unlink()
+        assert clusters(jule("predict", run, pictures).stdout) == before
     finally:
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(before)
+        config.write_text(content)
+
+
+def test_older_runs_did_not_record_the_scaling(jule, pictures, encoder, tmp_path, monkeypatch):
+    command = import_module("jule.cli.cluster")  # the name is also that of a function
+
+    def describe(used, now=command.describe_encoder):
+        return {name: value for name, value in now(used).items() if name != "preprocessing"}
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "describe_encoder", describe)
+        done = jule("cluster", pictures, "-k", 3, "--features", encoder, "-o", run)
+    assert done.exit_code == 0, done.output
+    assert "preprocessing" not in json.loads((run / "config.json").read_text())["features"]
+    assert jule("predict", run, pictures).exit_code == 0
+
+
+def test_a_changed_encoder_is_refused(refused, run, pictures, tmp_path):
+    other = tmp_path / "net.onnx"
+    mean_colour(other, tokens=True)
+    message = refused("predict", run, pictures, "--features", f"onnx:{other}")
+    assert "other weights or another scaling" in message
+
+
+SCALING = ["--encoder-size", "8", "--encoder-mean", "0,0,0", "--encoder-std", "1,1,1"]
+
+
+def test_the_scaling_is_said_once(jule, refused, pictures, tmp_path, monkeypatch):
+    """An ONNX file without a config.json, through all commands."""
+    import jule.runs.execute as execution
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    run, features = tmp_path / "run", f"onnx:{mean_colour(tmp_path / 'net.onnx')}"
+    message = refused("cluster", pictures, "-k", 3, "--features", features, "-o", run)
+    assert "does not say how pictures are scaled" in message
+    assert "--encoder-size" in message
+    options = ["cluster", pictures, "-k", 3, "--features", features, *SCALING, "-o", run]
+    with monkeypatch.context() as patch:
+        patch.setattr(execution, "_save", stop)
+        assert jule(*options).exit_code == 130
+    done = jule("resume", run)
+    assert done.exit_code == 0, done.output
+    assert jule("similar", run, pictures / "red" / "0.png").exit_code == 0
+    assert jule("predict", run, pictures).exit_code == 0
+    moved = (tmp_path / "net.onnx").rename(tmp_path / "moved.onnx")
+    assert jule("predict", run, pictures, "--features", f"onnx:{moved}").exit_code == 0
+
+
+def test_the_scaling_of_a_comparison(jule, pictures, tmp_path):
+    features = f"onnx:{mean_colour(tmp_path / 'net.onnx')}"
+    options = ["-k", 3, "--methods", "K-means", "--features", features, *SCALING]
+    done = jule("compare", pictures, *options)
+    assert done.exit_code == 0, done.output
+    assert "8 x 8 pixels" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--features", "photoes"], "choose pixels, photos or onnx:FILE"),
+        (["--features", "photoes"], "choose pixels, photos, onnx:FILE, timm:MODEL or open_clip:"),
+        (["--features", "timm:./none"], "none is not a folder"),
+        (["--features", "photos", "--encoder-size", "8"], "--encoder-size is for onnx:FILE"),
+        (["--encoder-mean", "0,0,0"], "--encoder-mean is for onnx:FILE"),
+        (["--features", "onnx:a", "--encoder-std", "1,1,1"], "needs --encoder-size"),
+        (["--features", "onnx:a", "--encoder-size", "big"], "a size is written as"),
+        (
+            ["--features", "onnx:a", "--encoder-size", "8", "--encoder-mean", "0.5"],
+            "--encoder-mean takes three numbers",
+        ),
+        (
+            ["--features", "onnx:a", "--encoder-size", "8", "--encoder-std", "1,1,0"],
+            "std must be positive",
+        ),
+        (["--features", "onnx:a", "--encoder-size", "99999"], "1 to 4096 pixels"),
         (["--features", "onnx:none.onnx"], "none.onnx"),
         (["--features", "photos", "--size", "96"], "--size applies to pixels"),
         (["--features", "photos", "--colour", "grey"], "--colour applies to pixels"),
@@ -164,6 +233,39 @@ def test_vectors_have_no_encoder(refused, encoder, tmp_path):
     )
     assert "needs pictures, uint8" in message
     assert not (tmp_path / "run").exists()
+
+
+def test_small_pictures_are_counted(jule, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for number, side in enumerate([3] * 5 + [60] * 4):
+        pixels = rng.integers(0, 256, (side, side + 1, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    net = mean_colour(tmp_path / "net.onnx", shape=("n", 3, 64, 64))
+    options = ["-k", 2, "--features", f"onnx:{net}", "--encoder-size", "64"]
+    expected = "5 of the 9 pictures examined are small (down to 4 x 3 pixels)"
+    done = jule("cluster", folder, *options, "-o", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    assert expected in done.stderr
+    assert expected in jule("compare", folder, *options, "--methods", "K-means").stderr
+
+
+def test_an_encoder_that_returns_nan_is_one_clear_line(refused, pictures, tmp_path):
+    from onnx import TensorProto, helper, load, save
+
+    path = mean_colour(tmp_path / "net.onnx")
+    model = load(path)
+    model.graph.node[-1].output[0] = "colour"
+    minus = helper.make_tensor("minus", TensorProto.FLOAT, [], [-1.0])
+    model.graph.initializer.append(minus)
+    model.graph.node.append(helper.make_node("Sqrt", ["minus"], ["nan"]))
+    model.graph.node.append(helper.make_node("Mul", ["colour", "nan"], ["y"]))
+    save(model, path)
+    options = ["-k", 3, "--features", f"onnx:{path}", *SCALING, "-o", tmp_path / "run"]
+    message = refused("cluster", pictures, *options)
+    assert "returned values that are not finite" in message
+    assert message.count("\n") == 1
 
 
 @pytest.mark.skipif(not has_photos_weights(), reason="needs jule[photos]")

@@ -1,5 +1,8 @@
 """All pictures of an array are encoded once."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -77,6 +80,42 @@ def test_modules_of_other_types_are_accepted():
         assert ModuleEncoder(module, Preprocessing(8, 8)).encode(IMAGES[:2]).dtype == np.float32
 
 
+def network():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU6(), nn.AdaptiveAvgPool2d(2)]
+    return nn.Sequential(*layers)
+
+
+def test_fused_modules_return_the_same():
+    encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
+    expected = ModuleEncoder(network(), Preprocessing(8, 8)).encode(IMAGES)
+    for count in (1, 4, 5, 50, 7):
+        np.testing.assert_allclose(encoder.encode(IMAGES[:count]), expected[:count], atol=1e-6)
+    for again in (copy.deepcopy(encoder), pickle.loads(pickle.dumps(encoder))):
+        np.testing.assert_allclose(again.encode(IMAGES), expected, atol=1e-6)
+    assert encoder.digest == ModuleEncoder(network(), Preprocessing(8, 8)).digest
+
+
+def test_threads_share_the_pictures():
+    encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
+    expected = encoder.encode(IMAGES)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        np.testing.assert_allclose(encoder.encode(IMAGES), expected, atol=1e-6)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_modules_that_cannot_be_fused_run_as_they_are(monkeypatch):
+    encoder = ModuleEncoder(network(), Preprocessing(8, 8), fuse=True)
+    monkeypatch.delattr(torch.jit, "trace")
+    expected = ModuleEncoder(network(), Preprocessing(8, 8)).encode(IMAGES)
+    np.testing.assert_array_equal(encoder.encode(IMAGES[:4]), expected[:4])
+    np.testing.assert_allclose(encoder.encode(IMAGES), expected, atol=1e-6)
+
+
 def test_vectors_may_be_deleted_at_any_time(tmp_path):
     import shutil
 
@@ -140,6 +179,12 @@ class Broken(nn.Module):
 def test_broken_encoders_are_named(tmp_path, how, message):
     encoder = ModuleEncoder(Broken(how), Preprocessing(8, 8))
     with pytest.raises(ValueError, match=rf"the encoder module:Broken returned .*{message}"):
+        encode_images(encoder, IMAGES, cache=tmp_path)
+
+
+def test_pictures_that_are_too_small_are_named(tmp_path):
+    encoder = ModuleEncoder(nn.AvgPool2d(64), Preprocessing(64, 64))
+    with pytest.warns(UserWarning, match=r"have 8 x 8 pixels, .* takes 64 x 64: use pixels"):
         encode_images(encoder, IMAGES, cache=tmp_path)
 
 

@@ -35,7 +35,9 @@ def naive_convolution(x, weight, bias, stride):
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 8), (9, 5), (1, 1)])
 @pytest.mark.parametrize(("kernel", "stride"), [(1, 1), (3, 1), (3, 2), (5, 1), (5, 2)])
-def test_padding_is_that_of_tensorflow(size, kernel, stride):
+@pytest.mark.parametrize("is_exported", [False, True])
+def test_padding_is_that_of_tensorflow(monkeypatch, size, kernel, stride, is_exported):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: is_exported)
     rng = np.random.default_rng(0)
     layer = Convolution(1, 1, kernel, stride, is_linear=True)
     weight, bias, x = rng.normal(size=(kernel, kernel)), rng.normal(), rng.normal(size=size)

@@ -176,7 +176,7 @@ def test_a_missing_file_is_named(tmp_path):
         open_encoder(f"onnx:{tmp_path / 'none.onnx'}")
 
 
-@pytest.mark.parametrize("name", ["", "photo", "onnx:", "timm:vit"])
+@pytest.mark.parametrize("name", ["", "photo", "onnx:", "torch:vit"])
 def test_unknown_names_are_refused(name):
-    with pytest.raises(ValueError, match=r"choose pixels, photos or onnx:FILE"):
+    with pytest.raises(ValueError, match=r"choose pixels, photos, onnx:FILE, timm:MODEL"):
         open_encoder(name)

@@ -32,6 +32,15 @@ def test_one_picture_has_the_same_vector_in_any_batch():
 
 
 @needs_weights
+def test_many_pictures_have_the_vectors_of_few():
+    """More than a few pictures are encoded in another memory layout."""
+    images = np.random.default_rng(0).integers(0, 256, (6, 224, 224, 3), dtype=np.uint8)
+    encoder = photos_encoder()
+    few = np.concatenate([encoder.encode(images[:3]), encoder.encode(images[3:])])
+    np.testing.assert_allclose(encoder.encode(images), few, rtol=1e-4, atol=2e-5)
+
+
+@needs_weights
 def test_flowers_of_one_kind_are_more_similar(data_folder):
     """Real photographs: sunflowers, daisies and fritillaries of the Oxford flowers."""
     images, kinds = [], []

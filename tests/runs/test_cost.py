@@ -1,6 +1,6 @@
 """The estimate of what a run will need."""
 
-from jule.joint import Config
+from jule.joint import Config, preset
 from jule.runs.cost import estimate_cost
 
 CONFIG = Config(n_clusters=10)
@@ -15,6 +15,14 @@ def test_more_images_take_longer_and_more_memory():
 def test_colour_counts_in_memory():
     grey, colour = (estimate_cost(10_000, shape, CONFIG) for shape in ((8, 8), (8, 8, 3)))
     assert colour.memory - grey.memory == 4 * 10_000 * 8 * 8 * 2
+
+
+def test_photographs_are_encoded_first():
+    """The memory is that of `benchmarks.many_photos`, 1.6 GB, or a little more."""
+    config = preset("default", encoded=True, n_clusters=50)
+    few, many = (estimate_cost(n, (224, 224, 3), config, encoded=True) for n in (500, 50_000))
+    assert few.seconds < many.seconds
+    assert 1.6e9 < many.memory < 2e9
 
 
 def test_one_cluster_needs_no_training():

@@ -15,6 +15,10 @@ from jule.cli.reading import (
     AspectOption,
     CacheOption,
     ColourOption,
+    EncoderMean,
+    EncoderScaling,
+    EncoderSize,
+    EncoderStd,
     MovedEncoder,
     Size,
     Source,
@@ -27,12 +31,13 @@ from jule.cli.reading import (
     open_not_empty,
     print_skipped,
     requested_spec,
+    warn_of_small_pictures,
 )
+from jule.features.registry import PIXELS
 from jule.progress import progress_bars, reading_bar
 from jule.runs.encoding import (
     AUTO,
     ENCODING,
-    PIXELS,
     as_encoder,
     check_preset,
     describe_encoder,
@@ -95,10 +100,14 @@ def cluster(
     features: Annotated[
         str,
         typer.Option(
-            help="What the clustering sees: pixels, or a pretrained encoder: photos, or onnx:FILE. "
+            help="What the clustering sees: pixels, or a pretrained encoder: photos, onnx:FILE, "
+            "timm:MODEL or open_clip:MODEL. "
             "Default: photos for colour pictures of more than 64 pixels, if it is installed."
         ),
     ] = AUTO,
+    encoder_size: EncoderSize = None,
+    encoder_mean: EncoderMean = None,
+    encoder_std: EncoderStd = None,
     cache: CacheOption = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     preset: Annotated[
@@ -132,6 +141,8 @@ def cluster(
     """
     # Report bad input before loading torch, which takes seconds.
     check_reading_options(size, aspect, colour)
+    scaling = EncoderScaling(encoder_size, encoder_mean, encoder_std)
+    scaling.check(features)
     from jule.joint.config import kind_of
     from jule.joint.config import preset as make_config
     from jule.runs.folder import check_new_folder, check_run_folder, create_run
@@ -169,12 +180,14 @@ def cluster(
     surveyed = None
     if features == AUTO and preset == "default":
         features, surveyed = choose_features(opened, size, colour)
-    encoder = _open_encoder(features)
+    encoder = _open_encoder(features, scaling)
     spec = (
         requested_spec(opened, size, aspect, colour, surveyed)
         if encoder is None
         else encoder_spec(encoder, opened, aspect)
     )
+    if encoder is not None:
+        warn_of_small_pictures(encoder, opened, surveyed)
     with reading_bar(source) as show:
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show
@@ -275,12 +288,12 @@ def _complete(run: RunFolder, source: str | None) -> None:
     write_report(run, lambda show: Report.of_run(run, source=where, progress=show))
 
 
-def _open_encoder(features: str) -> Encoder | None:
+def _open_encoder(features: str, scaling: EncoderScaling) -> Encoder | None:
     """Open the encoder that was asked for; None for pixels."""
     if features in (AUTO, PIXELS):
         return None
     with status(LOADING):
-        return as_encoder(features)
+        return as_encoder(features, scaling.preprocessing())
 
 
 def run_and_report(

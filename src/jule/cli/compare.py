@@ -19,13 +19,17 @@ from jule.cli.reading import (
     AspectOption,
     CacheOption,
     ColourOption,
+    EncoderMean,
+    EncoderScaling,
+    EncoderSize,
+    EncoderStd,
     Size,
     Strict,
     check_reading_options,
     counted,
 )
+from jule.features.registry import NAMES, PHOTOS, PIXELS, is_on_disk
 from jule.progress import progress_bars
-from jule.runs.encoding import PHOTOS, PIXELS
 
 if TYPE_CHECKING:
     from jule.comparison.process import Outcome
@@ -65,8 +69,8 @@ def compare(
     features: Annotated[
         str,
         typer.Option(
-            help="pixels, or an encoder (photos, onnx:FILE), or a finished run: the representation "
-            "that it learned."
+            help="pixels, or an encoder (photos, onnx:FILE, timm:MODEL, open_clip:MODEL), or a "
+            "finished run: the representation that it learned."
         ),
     ] = PIXELS,
     seeds: Annotated[
@@ -87,6 +91,9 @@ def compare(
             help="Use the folder of each picture as its true class, to score the methods.",
         ),
     ] = False,
+    encoder_size: EncoderSize = None,
+    encoder_mean: EncoderMean = None,
+    encoder_std: EncoderStd = None,
     cache: CacheOption = None,
     overwrite: Annotated[
         bool, typer.Option(help="Replace the files of an earlier comparison.")
@@ -110,13 +117,17 @@ def compare(
     """
     check_reading_options(size, aspect, colour)
     _check_out(out, overwrite, source)
-    is_encoder = features in (PIXELS, PHOTOS) or features.startswith("onnx:")
+    scaling = EncoderScaling(encoder_size, encoder_mean, encoder_std)
+    scaling.check(features)
+    is_encoder = features in (PIXELS, PHOTOS) or is_on_disk(features)
     if is_encoder and not is_run_folder(Path(features)):
         source, k = _check_pixels(source, n_clusters)
         known, asked = _find_methods(methods)
         if features != PIXELS and (size is not None or colour != "auto"):
             raise ValueError("--size and --colour apply to pixels, not to an encoder")
-        data = from_pixels(source, k, size, aspect, colour, strict, folder_classes, cache, features)
+        data = from_pixels(
+            source, k, size, aspect, colour, strict, folder_classes, cache, features, scaling
+        )
     else:
         given = {
             "--size": size is not None,
@@ -165,7 +176,7 @@ def _check_pixels(source: str | None, n_clusters: int | None) -> tuple[str, int]
 
 def _check_features(features: str, options: Sequence[str]) -> None:
     if not Path(features).is_dir():
-        raise ValueError(f"--features is {PIXELS} or a run folder, and {features} is neither")
+        raise ValueError(f"--features is {NAMES}, or it is a run folder, and {features} is neither")
     if options:
         raise ValueError(f"{options[0]} applies to pixels only, not to --features {features}")
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from jule.cli.output import status, warn
 from jule.cli.reading import (
+    EncoderScaling,
     agreed_source,
     counted,
     open_not_empty,
     print_skipped,
     requested_spec,
+    warn_of_small_pictures,
 )
 from jule.progress import progress_bars, reading_bar
 
@@ -70,21 +72,24 @@ def from_pixels(
     folder_classes: bool,
     cache: str | None,
     features: str,
+    scaling: EncoderScaling,
 ) -> Input:
     """Read a source, encode it if asked to, and divide each sample by its L2 norm."""
     opened = open_not_empty(source, folder_classes=folder_classes)
     _check_count(source, len(opened), n_clusters)
+    from jule.features.registry import PIXELS
     from jule.images import read_images
-    from jule.runs.encoding import ENCODING, PIXELS, as_encoder, encode, encoder_spec
+    from jule.runs.encoding import ENCODING, as_encoder, encode, encoder_spec
 
     encoder = None
     if features != PIXELS:
         with status("loading"):
-            encoder = as_encoder(features)
+            encoder = as_encoder(features, scaling.preprocessing())
     if encoder is None:
         spec = requested_spec(opened, size, aspect, colour)
     else:
         spec = encoder_spec(encoder, opened, aspect)
+        warn_of_small_pictures(encoder, opened)
     with reading_bar(source) as show:
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show

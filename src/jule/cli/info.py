@@ -23,8 +23,8 @@ from jule.cli.reading import (
     print_skipped,
     requested_spec,
 )
+from jule.features.registry import PIXELS
 from jule.progress import reading_bar
-from jule.runs.encoding import PIXELS
 
 if TYPE_CHECKING:
     from jule.images import ImageSource, ImageSpec

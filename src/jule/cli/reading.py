@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jule.cli.errors import is_run_folder
-from jule.cli.output import ask, say
+from jule.cli.output import ask, say, warn
+from jule.features.registry import ONNX, PHOTOS, PIXELS
 
 if TYPE_CHECKING:
+    from jule.features import Encoder, Preprocessing
     from jule.images import ImageSource, ImageSpec, Samples
     from jule.images.decoding.survey import Survey
     from jule.runs.folder import RunFolder
@@ -22,7 +25,31 @@ MOST_REASONS = 5
 MovedEncoder = Annotated[
     str | None,
     typer.Option(
-        "--features", help="The encoder of the run, onnx:FILE, if moved or if the run is not yours."
+        "--features",
+        help="The encoder of the run, such as onnx:FILE, if moved or if the run is not yours.",
+    ),
+]
+EncoderSize = Annotated[
+    str | None,
+    typer.Option(
+        help="For onnx:FILE without a config.json: the size that it takes, in pixels: one side of "
+        "a square, or WIDTHxHEIGHT."
+    ),
+]
+EncoderMean = Annotated[
+    str | None,
+    typer.Option(
+        metavar="R,G,B",
+        help="With --encoder-size: the mean that it takes off, of values from 0 to 1. "
+        "Default: that of ImageNet.",
+    ),
+]
+EncoderStd = Annotated[
+    str | None,
+    typer.Option(
+        metavar="R,G,B",
+        help="With --encoder-size: the standard deviation that it divides by. "
+        "Default: that of ImageNet.",
     ),
 ]
 Source = Annotated[
@@ -72,6 +99,76 @@ def check_reading_options(size: str | None, aspect: str, colour: str) -> None:
         parse_size(size)
     check_aspect(aspect)
     check_colour(colour)
+
+
+@dataclass(frozen=True)
+class EncoderScaling:
+    """The options that say how pictures are scaled for an ONNX file.
+
+    Attributes
+    ----------
+    size, mean, std
+        The text of --encoder-size, --encoder-mean and --encoder-std; None if not given.
+    """
+
+    size: str | None
+    mean: str | None
+    std: str | None
+
+    def check(self, features: str) -> None:
+        """Raise if the options are wrong or do not fit --features, without loading torch.
+
+        Examples
+        --------
+        >>> EncoderScaling("224", None, None).check("photos")
+        Traceback (most recent call last):
+            ...
+        ValueError: --encoder-size is for onnx:FILE: photos says itself how pictures are scaled
+        """
+        options = {"size": self.size, "mean": self.mean, "std": self.std}
+        given = [f"--encoder-{name}" for name, text in options.items() if text is not None]
+        if given and not features.startswith(ONNX):
+            raise ValueError(
+                f"{given[0]} is for {ONNX}FILE: {features} says itself how pictures are scaled"
+            )
+        if given and self.size is None:
+            raise ValueError(f"{given[0]} needs --encoder-size, too")
+        self._values()
+
+    def _values(self) -> dict[str, Any]:
+        from jule.images.decoding.survey import parse_size
+
+        if self.size is None:
+            return {}
+        size = parse_size(self.size)
+        width, height = (size, size) if isinstance(size, int) else size
+        values: dict[str, Any] = {"height": height, "width": width}
+        for name in ("mean", "std"):
+            text = getattr(self, name)
+            if text is not None:
+                values[name] = _three_numbers(text, f"--encoder-{name}")
+        return values
+
+    def preprocessing(self) -> Preprocessing | None:
+        """Return what the options say; None if they are not given."""
+        values = self._values()
+        if not values:
+            return None
+        from jule.features import Preprocessing
+
+        return Preprocessing(**values)
+
+
+def _three_numbers(text: str, option: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != 3:
+        raise ValueError(
+            f"{option} takes three numbers with commas, such as 0.48,0.46,0.41, got {text!r}"
+        )
+    return numbers
 
 
 def open_not_empty(source: str, *, folder_classes: bool = False) -> ImageSource:
@@ -203,7 +300,6 @@ def choose_features(
     """
     from jule.features.weights import has_photos_weights
     from jule.images.decoding.survey import survey
-    from jule.runs.encoding import PHOTOS, PIXELS
 
     if size is not None or colour != "auto" or source.array() is not None:
         return PIXELS, surveyed
@@ -223,6 +319,30 @@ def choose_features(
         "encoder describes them first; use --features pixels to turn this off"
     )
     return PHOTOS, surveyed
+
+
+def warn_of_small_pictures(
+    encoder: Encoder, source: ImageSource, surveyed: Survey | None = None
+) -> None:
+    """Warn if some pictures are far smaller than an encoder takes them.
+
+    The source is surveyed unless the result of a survey is given; an array is left to the encoder.
+    """
+    from jule.images.decoding.survey import survey
+
+    if source.array() is not None:
+        return
+    surveyed = survey(source, colour=False) if surveyed is None else surveyed
+    scaling = encoder.preprocessing
+    small = [size for size in surveyed.sizes if scaling.is_small(*size)]
+    if small:
+        width, height = min(small, key=min)
+        warn(
+            f"{len(small):,} of the {counted(len(surveyed.sizes), 'picture')} examined are small "
+            f"(down to {width} x {height} pixels), and the encoder takes "
+            f"{scaling.width} x {scaling.height}: use --features pixels if the clusters make no "
+            "sense"
+        )
 
 
 def absolute(source: str) -> str:

@@ -7,7 +7,6 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from numbers import Integral
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from torch.nn import functional as F
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MAX_SIDE = 4096
 BLOCK_VALUES = 2**22  # values that are normalised at a time
+SMALL_SIDE = 32  # pixels; enlarged pictures of fewer have nothing that an encoder looks for
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,27 @@ class Preprocessing:
         if min(self.std) <= 0:
             raise ValueError(f"std must be positive, got {self.std!r}")
 
+    def is_small(self, width: int, height: int) -> bool:
+        """Return whether a picture has to be enlarged so much that its vector says little.
+
+        Examples
+        --------
+        >>> Preprocessing(224, 224).is_small(400, 31), Preprocessing(8, 8).is_small(10, 10)
+        (True, False)
+        """
+        return min(width, height) < min(SMALL_SIDE, self.width, self.height)
+
     def apply(self, images: NDArray[np.uint8]) -> Tensor:
         """Return images (n, h, w) or (n, h, w, 3) as a tensor (n, 3, height, width)."""
         check_pictures(images)
-        x = torch.from_numpy(np.ascontiguousarray(images)).float() / 255.0
+        x = torch.from_numpy(np.ascontiguousarray(images)).float()
         x = x[..., None].expand(*x.shape, 3) if x.ndim == 3 else x
         x = x.permute(0, 3, 1, 2)  # the channels stay last in memory, which is fastest
         if x.shape[2:] != (self.height, self.width):
             x = F.interpolate(x, (self.height, self.width), mode="bilinear", antialias=True)
-        mean, std = (torch.tensor(values)[:, None, None] for values in (self.mean, self.std))
-        return ((x - mean) / std).contiguous(memory_format=torch.channels_last)
+        mean, std = (torch.tensor(one)[:, None, None] for one in (self.mean, self.std))
+        scaled = torch.addcmul(-mean / std, x, 1 / (255 * std))
+        return scaled.contiguous(memory_format=torch.channels_last)
 
 
 def check_pictures(images: NDArray) -> None:
@@ -111,7 +122,7 @@ class Encoder(ABC):
     about: str
     weights_digest: str
     preprocessing: Preprocessing
-    batch: ClassVar[int] = 16
+    batch: int = 16
 
     @property
     def digest(self) -> str:

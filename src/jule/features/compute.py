@@ -54,6 +54,7 @@ def encode_images(
     (5, 12)
     """
     check_pictures(images)
+    _warn_if_small(encoder, images)
     store: FeatureStore | None = FeatureStore(cache or features_folder(), encoder.store_key)
     vectors: NDArray[np.float32] | None = None
     firsts: dict[bytes, int] = {}  # of equal pictures, the first; the others are its copies
@@ -84,6 +85,19 @@ def encode_images(
     if vectors is None:
         raise ValueError("there are no pictures to encode")
     return vectors
+
+
+def _warn_if_small(encoder: Encoder, images: NDArray[np.uint8]) -> None:
+    height, width = images.shape[1:3]
+    scaling = encoder.preprocessing
+    if scaling.is_small(width, height):
+        warnings.warn(
+            f"the pictures have {width} x {height} pixels, and the encoder {encoder.name} takes "
+            f"{scaling.width} x {scaling.height}: use pixels as features if the clusters make no "
+            "sense",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _encode(encoder: Encoder, images: NDArray[np.uint8]) -> NDArray[np.float32]:

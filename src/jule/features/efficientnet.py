@@ -30,8 +30,8 @@ STAGES = (
 class Convolution(nn.Module):
     """A convolution with the batch normalisation that follows it, and ReLU6.
 
-    Padding is as in TensorFlow, where the network was trained: with a stride of 2, the right and
-    lower border get one more pixel than the left and upper one.
+    Padding is as in TensorFlow, where the network was trained: with a stride of 2 and an even
+    number of pixels, the right and lower border get one more pixel than the left and upper one.
     """
 
     def __init__(
@@ -49,15 +49,17 @@ class Convolution(nn.Module):
         self.stride, self.groups, self.is_linear = stride, groups, is_linear
 
     def forward(self, x: Tensor) -> Tensor:
-        kernel, padding = self.weight.shape[-1], 0
-        if self.stride == 1:
-            padding = kernel // 2
-        else:
-            height, width = ((-side) % self.stride for side in x.shape[-2:])
-            # The last window starts at a multiple of the stride and reaches over the border.
-            below, right = (max(kernel - (self.stride - missing), 0) for missing in (height, width))
-            x = F.pad(x, (right // 2, right - right // 2, below // 2, below - below // 2))
-        x = F.conv2d(x, self.weight, self.bias, self.stride, padding, groups=self.groups)
+        padding = self.weight.shape[-1] // 2
+        weight: Tensor = self.weight
+        above, left = (int(self.stride == 2 and side % 2 == 0) for side in x.shape[-2:])
+        if torch.compiler.is_compiling():  # for export: other programs pad pictures at no cost
+            x = F.pad(x, (padding - left, padding, padding - above, padding))
+            padding = 0
+        elif above or left:
+            # Zeros before the weights do the same as one pixel less before the picture, without a
+            # padded copy of it.
+            weight = F.pad(weight, (left, 0, above, 0))
+        x = F.conv2d(x, weight, self.bias, self.stride, padding, groups=self.groups)
         return x if self.is_linear else F.relu6(x, inplace=not torch.is_grad_enabled())
 
 

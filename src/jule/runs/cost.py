@@ -18,7 +18,8 @@ BACKWARD = 3  # a training step costs about three forward passes
 STEP_OVERHEAD = 0.004  # seconds per batch, whatever its size
 ENCODER_OUTPUTS = 1280  # numbers per picture
 ENCODER_MULTIPLY_ADDS = 385_000_000  # per picture of 224 x 224 pixels
-ENCODER_SHARE = 0.15  # fraction of that speed that the encoder reaches: its filters are small
+ENCODER_SHARE = 0.5  # fraction of that speed that the encoder reaches
+ENCODED_COPIES = 4  # of all vectors: as they are, scaled, centred for the search, and embedded
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
 
 
@@ -77,7 +78,8 @@ def estimate_cost(
         + encoding / (ENCODER_SHARE * rate)
         + steps * STEP_OVERHEAD
         + searched / (SEARCH_SHARE * rate),
-        memory=BYTES_AT_REST + 4.0 * n_images * values,  # all pixels as float32, at the beginning
+        # All pixels as float32 at the beginning; later there is less, except with an encoder.
+        memory=BYTES_AT_REST + 4.0 * n_images * values * (ENCODED_COPIES if encoded else 1),
     )
 
 

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from jule.features.registry import ONNX, PHOTOS, PIXELS, is_on_disk
 from jule.images import ImageSource, ImageSpec
 from jule.runs.folder import RunFolder
+from jule.runs.manifest import damaged
+from jule.runs.names import CONFIG
 from jule.runs.trust import is_signed
 
 if TYPE_CHECKING:
-    from jule.features import Encoder
+    from jule.features import Encoder, Preprocessing
 
-AUTO, PIXELS, PHOTOS = "auto", "pixels", "photos"
+AUTO = "auto"
 ENCODING = "encoding"  # the stage, for progress
 
 
-def as_encoder(features: Any) -> Encoder | None:
+def as_encoder(features: Any, preprocessing: Preprocessing | None = None) -> Encoder | None:
     """Return the encoder that a user asks for; None for pixels.
 
     Parameters
     ----------
     features
         ``"pixels"``, a name for `jule.features.open_encoder`, or an `Encoder`.
+    preprocessing
+        The form in which an ONNX file takes pictures, if it was chosen.
 
     Examples
     --------
@@ -37,7 +43,7 @@ def as_encoder(features: Any) -> Encoder | None:
     from jule.features import Encoder, open_encoder
 
     if isinstance(features, str):
-        return open_encoder(features)
+        return open_encoder(features, preprocessing)
     if isinstance(features, Encoder):
         return features
     raise ValueError(
@@ -66,7 +72,7 @@ def encoder_spec(encoder: Encoder, source: ImageSource, aspect: str) -> ImageSpe
     return ImageSpec(height, width, 3, aspect)  # type: ignore[arg-type]
 
 
-def describe_encoder(encoder: Encoder | None) -> dict[str, str] | None:
+def describe_encoder(encoder: Encoder | None) -> dict[str, Any] | None:
     """Return what a run records of its encoder.
 
     Examples
@@ -76,7 +82,12 @@ def describe_encoder(encoder: Encoder | None) -> dict[str, str] | None:
     """
     if encoder is None:
         return None
-    return {"encoder": encoder.name, "digest": encoder.digest, "about": encoder.about}
+    return {
+        "encoder": encoder.name,
+        "digest": encoder.digest,
+        "about": encoder.about,
+        "preprocessing": asdict(encoder.preprocessing),
+    }
 
 
 def encoder_of(run: RunFolder, features: Any = None) -> Encoder | None:
@@ -99,24 +110,39 @@ def encoder_of(run: RunFolder, features: Any = None) -> Encoder | None:
         if as_encoder(features) is not None:
             raise ValueError(f"{run.home} was made from pixels, not with an encoder")
         return None
-    is_file = recorded["encoder"].startswith("onnx:")
-    if features is None and not is_file and recorded["encoder"] != PHOTOS:
+    name = recorded["encoder"]
+    if features is None and not is_on_disk(name) and name != PHOTOS:
         raise ValueError(
-            f"{run.home} was made with your own encoder ({recorded['encoder'][:60]}): pass an "
+            f"{run.home} was made with your own encoder ({name[:60]}): pass an "
             "instance of it (features=)"
         )
-    if features is None and is_file and not is_signed(run.about()):
+    if features is None and is_on_disk(name) and not is_signed(run.about()):
         raise ValueError(
             f"{run.home} was not made by you on this machine, so the encoder that it names is not "
             "opened: pass it (features=, or --features onnx:FILE)"
         )
-    encoder = as_encoder(features if features is not None else recorded["encoder"])
+    features = name if features is None else features
+    is_onnx = isinstance(features, str) and features.startswith(ONNX)
+    encoder = as_encoder(features, _recorded_preprocessing(run) if is_onnx else None)
     if encoder is None or encoder.digest != recorded["digest"]:
         raise ValueError(
             f"{run.home} was made with other weights or another scaling of {recorded['about'][:80]}"
             ": use the encoder that it was made with"
         )
     return encoder
+
+
+def _recorded_preprocessing(run: RunFolder) -> Preprocessing | None:
+    """Return the form in which the encoder of a run takes pictures; None for older runs."""
+    recorded = (run.features() or {}).get("preprocessing")
+    if recorded is None:
+        return None
+    from jule.features import Preprocessing
+
+    try:
+        return Preprocessing(**recorded)
+    except (TypeError, ValueError) as error:
+        raise damaged(run.path(CONFIG), error) from error
 
 
 def encode(

@@ -159,9 +159,9 @@ class RunFolder:
         """Return the shape of one sample."""
         return tuple(self.about()["data"]["shape"][1:])
 
-    def features(self) -> dict[str, str] | None:
-        """Return the encoder of the pictures: its name, digest and description; None for pixels."""
-        described: dict[str, str] | None = self.about().get("features")
+    def features(self) -> dict[str, Any] | None:
+        """Return what is recorded of the encoder of the pictures; None for pixels."""
+        described: dict[str, Any] | None = self.about().get("features")
         return described
 
     def image_spec(self) -> ImageSpec | None:
@@ -216,7 +216,7 @@ def create_run(
     source: str = "",
     spec: ImageSpec | None = None,
     folder_classes: bool = False,
-    features: dict[str, str] | None = None,
+    features: dict[str, Any] | None = None,
     overwrite: bool = False,
 ) -> RunFolder:
     """Create a new run.

@@ -31,7 +31,7 @@ KEY_BYTES = 32
 PATIENCE = 5.0  # seconds to wait for another process that creates the key
 
 
-def sign(source: str, data: Mapping[str, Any], features: Mapping[str, str] | None = None) -> str:
+def sign(source: str, data: Mapping[str, Any], features: Mapping[str, Any] | None = None) -> str:
     """Return the signature of a run's source, data and encoder; empty if no key can be kept.
 
     Examples
@@ -69,7 +69,7 @@ def is_signed(about: Mapping[str, Any]) -> bool:
 
 
 def _signature(
-    key: bytes, source: str, data: Mapping[str, Any], features: Mapping[str, str] | None
+    key: bytes, source: str, data: Mapping[str, Any], features: Mapping[str, Any] | None
 ) -> str:
     # Runs from pixels are signed as before there were encoders.
     signed = [source, data] if features is None else [source, data, features]
