@@ -31,11 +31,11 @@ PARTS = ((1, 8), (9, 13), (13, 17))  # kinds of flowers that are clustered alone
 OTHERS = {"coil100": 25, "umist": 20}  # not photographs of the usual kind, and how many classes
 
 
-def flowers() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def flowers(side: int = SIDE) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return the photographs of flowers17, and the kind of flower of each."""
     folder = Path(os.environ["JULE_DATA"], "flowers17")
     opened = open_source(str(folder), labels_from_folders=True)
-    found = read_images(opened, ImageSpec(SIDE, SIDE, 3))
+    found = read_images(opened, ImageSpec(side, side, 3))
     assert found.labels is not None
     return found.samples, found.labels
 

@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule import evaluation
-from jule.evaluation import accuracy, ami, ari, nmi, purity, scores
+from jule.evaluation import (
+    accuracy,
+    ami,
+    ari,
+    calibration_error,
+    nmi,
+    purity,
+    scores,
+    with_own_class,
+)
 from tests.oracles import evaluation as oracle
 
 Score = Callable[[object, object], float]
@@ -270,3 +279,63 @@ def test_unusable_labels(true: object, found: object, message: str) -> None:
 def test_unknown_average() -> None:
     with pytest.raises(ValueError, match="geometric, arithmetic, max, min, got 'mean'"):
         nmi([1, 2], [1, 2], "mean")  # type: ignore[arg-type]
+
+
+# Confidence
+
+
+def calibration_by_hand(confidence, correct, n_bins):
+    total = 0.0
+    for number in range(n_bins):
+        inside = [
+            (c, r)
+            for c, r in zip(confidence, correct, strict=True)
+            if min(int(c * n_bins), n_bins - 1) == number
+        ]
+        if inside:
+            sure = sum(c for c, _ in inside) / len(inside)
+            right = sum(r for _, r in inside) / len(inside)
+            total += len(inside) / len(confidence) * abs(sure - right)
+    return total
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 60), n_bins=st.integers(1, 15))
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_the_calibration_error_is_that_of_its_definition(seed, n, n_bins):
+    rng = np.random.default_rng(seed)
+    confidence, correct = rng.uniform(0, 1, n).round(1), rng.random(n) < 0.7
+    expected = calibration_by_hand(confidence.tolist(), correct.tolist(), n_bins)
+    assert calibration_error(confidence, correct, n_bins) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "correct", "message"),
+    [
+        ([], [], "one value per sample"),
+        ([0.5], [True, False], "one value per sample"),
+        ([1.5], [True], "between 0 and 1"),
+        ([float("nan")], [True], "between 0 and 1"),
+    ],
+)
+def test_confidences_that_make_no_sense_are_refused(confidence, correct, message):
+    with pytest.raises(ValueError, match=message):
+        calibration_error(confidence, correct)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 40))
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_as_many_samples_are_with_their_own_class_as_purity_counts(seed, n):
+    rng = np.random.default_rng(seed)
+    true, found = rng.integers(0, 4, n), rng.integers(3, 6, n)
+    own = with_own_class(true, found)
+    assert own.mean() == pytest.approx(purity(true, found))
+    for cluster in set(found.tolist()):
+        inside = found == cluster
+        classes = {int(each) for each in true[inside & own]}
+        assert len(classes) == 1
+        assert (true[inside] == classes.pop()).sum() == np.bincount(true[inside]).max()
+
+
+def test_labels_of_different_lengths_have_no_own_class():
+    with pytest.raises(ValueError, match="differ in number"):
+        with_own_class([0, 1], [0])

@@ -130,6 +130,60 @@ def purity(true: ArrayLike, found: ArrayLike) -> float:
     return _purity(_contingency(true, found))
 
 
+def with_own_class(true: ArrayLike, found: ArrayLike) -> NDArray[np.bool_]:
+    """Return which samples belong to the most frequent class of their cluster, as `purity` counts.
+
+    Of equally frequent classes, the first counts.
+
+    Examples
+    --------
+    >>> with_own_class([0, 0, 1, 1], [1, 1, 1, 0]).tolist()
+    [True, True, False, True]
+    """
+    classes, clusters = _group_numbers(true, "true"), _group_numbers(found, "found")
+    if len(classes) != len(clusters):
+        raise ValueError(f"{len(classes)} true and {len(clusters)} found labels differ in number")
+    n_classes = int(classes.max()) + 1
+    pairs, counts = np.unique(clusters * n_classes + classes, return_counts=True)
+    # The last of equal places wins an assignment, so the most frequent come last.
+    order = np.lexsort((-pairs, counts))
+    most_frequent = np.empty(int(clusters.max()) + 1, np.int64)
+    most_frequent[pairs[order] // n_classes] = pairs[order] % n_classes
+    own: NDArray[np.bool_] = most_frequent[clusters] == classes
+    return own
+
+
+def calibration_error(confidence: ArrayLike, correct: ArrayLike, n_bins: int = 10) -> float:
+    """Compute the expected calibration error of confidences: 0 is best.
+
+    Samples are divided into bins of equal width by their confidence. The error is the mean
+    difference, over all samples, between the mean confidence of their bin and the fraction of it
+    that is correct.
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger: On calibration of modern neural networks, ICML 2017.
+
+    Examples
+    --------
+    >>> calibration_error([0.75, 0.75, 0.75, 0.75], [True, True, True, False])
+    0.0
+    >>> calibration_error([1.0, 1.0], [True, False])
+    0.5
+    """
+    sure, right = np.asarray(confidence, np.float64), np.asarray(correct, np.float64)
+    if sure.shape != right.shape or sure.ndim != 1 or not len(sure):
+        raise ValueError(
+            f"confidence and correct must have one value per sample, got shapes {sure.shape} and "
+            f"{right.shape}"
+        )
+    if not ((sure >= 0) & (sure <= 1)).all():
+        raise ValueError("confidence must be between 0 and 1")
+    bins = np.minimum((sure * n_bins).astype(np.int64), n_bins - 1)
+    gaps = np.bincount(bins, sure - right, n_bins)
+    return float(np.abs(gaps).sum() / len(sure))
+
+
 def scores(true: ArrayLike, found: ArrayLike) -> dict[str, float]:
     """Compute all scores: ``nmi``, ``ac``, ``ari``, ``ami`` and ``purity``.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jule.forward.assign import centre_distances, cluster_fractions
 from jule.forward.init import cluster_means
+from jule.joint.result import Result
 from jule.runs.edits import labels_id
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
@@ -143,11 +144,8 @@ def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
         The total number of them.
     """
     result = results.result
-    # Another cluster can have more affinity than the own one only if that has less than half.
-    unsure = np.flatnonzero((result.confidence < 0.5) & ~results.by_hand)
-    unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
-    fractions = cluster_fractions(result.graphs, result.labels, unsure)
-    others = fractions.argmax(axis=1)
+    samples, others = doubtful_samples(result)
+    is_open = ~results.by_hand[samples]
     found = [
         {
             "image": sample,
@@ -156,10 +154,22 @@ def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
             "looks_like": other,
             "confidence": float(result.confidence[sample]),
         }
-        for sample, other in zip(unsure.tolist(), others.tolist(), strict=True)
-        if other != result.labels[sample]
+        for sample, other in zip(samples[is_open].tolist(), others[is_open].tolist(), strict=True)
     ]
     return found[:MOST_DOUBTS], len(found)
+
+
+def doubtful_samples(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the samples with more affinity to another cluster than to their own, and that cluster.
+
+    The samples with the least confidence come first.
+    """
+    # Another cluster can have more affinity than the own one only if that has less than half.
+    unsure = np.flatnonzero(result.confidence < 0.5)
+    unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
+    others = cluster_fractions(result.graphs, result.labels, unsure).argmax(axis=1)
+    doubted = others != result.labels[unsure]
+    return unsure[doubted], others[doubted]
 
 
 def duplicates(results: RunResults) -> list[list[str]]:
