@@ -286,6 +286,61 @@ def peers(results: Path) -> str:
     return markdown(header, rows)
 
 
+def deep(results: Path) -> str:
+    """Render one row per method and data set: scores, seconds, and their ratio to JULE's."""
+    rows = []
+    for dataset, methods in _measured(results, "deep").items():
+        joint = np.mean([run["seconds"] for run in methods["JULE"]])
+        for name, runs in methods.items():
+            taken = np.mean([run["seconds"] for run in runs])
+            scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
+            rows.append([dataset, name, *scores, f"{taken:,.0f}", f"{taken / joint:.1f}"])
+    return markdown(["data", "method", "NMI", "AC", "seconds", "seconds / JULE's"], rows)
+
+
+def _claims(results: Path) -> list[tuple[str, int, list[dict[str, Any]]]]:
+    """Return the name, the number of classes and the seeds of every set of `trust`."""
+    found = _measured(results, "trust").items()
+    return [(name, each["clusters"], list(each["seeds"].values())) for name, each in found]
+
+
+def confidence(results: Path) -> str:
+    """Render how well confidences are calibrated, before and after, and what the doubts find."""
+
+    def of(seeds: list[dict[str, Any]], which: str, what: str) -> str:
+        values = [seed[which][what] for seed in seeds if what in seed[which]]
+        return f"{np.mean(values):.3f}" if values else "–"
+
+    rows = []
+    for name, _, seeds in _claims(results):
+        listed, hits, wrong = (
+            sum(seed["doubts"][what] for seed in seeds)
+            for what in ("listed", "listed and wrong", "wrong")
+        )
+        errors = [of(seeds, w, "calibration error") for w in ("learned graph alone", "confidence")]
+        areas = [of(seeds, which, "AUC") for which in ("learned graph alone", "confidence")]
+        right = np.mean([seed["with their class"] for seed in seeds])
+        found = [f"{hits / n:.2f}" if n else "–" for n in (listed, wrong)]
+        row = [name, f"{right:.3f}", of(seeds, "confidence", "mean"), *errors, *areas, *found]
+        rows.append([*row, f"{len(seeds)}"])
+    header = ["", "with their class", "mean confidence", "error, learned graph alone"]
+    header += ["error, confidence", "AUC, learned graph alone", "AUC, confidence"]
+    return markdown([*header, "precision of doubts", "recall of doubts", "seeds"], rows)
+
+
+def suggested(results: Path) -> str:
+    """Render the suggested numbers of clusters, and the scores of the clusters they lead to."""
+    rows = []
+    for name, k, seeds in _claims(results):
+        best = ", ".join(f"{seed['suggested'][0]}" for seed in seeds)
+        others = "; ".join(", ".join(map(str, seed["suggested"][1:])) for seed in seeds)
+        pairs = [("nmi", "ac"), ("nmi, suggested", "ac, suggested")]
+        cells = [" / ".join(_mean_and_spread(seeds, score) for score in pair) for pair in pairs]
+        rows.append([name, f"{k}", best, others, *cells])
+    header = ["", "classes", "suggested, per seed", "next best, per seed"]
+    return markdown([*header, "NMI / AC with the true number", "with the suggested one"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "training": training,
     "memory": memory,
@@ -299,6 +354,9 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once": once,
     "once counts": once_counts,
     "peers": peers,
+    "deep": deep,
+    "confidence": confidence,
+    "suggested": suggested,
     "photos": photos,
     "encoder": encoder,
     "many_photos": many_photos,

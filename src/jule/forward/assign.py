@@ -13,6 +13,62 @@ from jule.forward.init import cluster_means
 BLOCK_CELLS = 2**23  # products per block: 64 MiB
 
 
+def neighbor_votes(
+    new: NDArray[np.floating],
+    samples: NDArray[np.floating],
+    *,
+    sigma2: float,
+    n_neighbors: int = 20,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the nearest clustered samples of each new sample, and the weights of their votes.
+
+    The weights are the affinities of Eq. 4, exp(-|x - y|^2 / sigma^2), divided by their sum. They
+    are computed relative to that of the nearest, so that they do not vanish far from all samples.
+
+    Parameters
+    ----------
+    new
+        (m, d) samples to assign.
+    samples
+        (n, d) clustered samples.
+    sigma2
+        sigma^2 of Eq. 4.
+    n_neighbors
+        K_s.
+
+    Returns
+    -------
+    nearest
+        (m, K_s) clustered samples, in no particular order.
+    weights
+        (m, K_s) weights; every row sums to 1.
+
+    Examples
+    --------
+    >>> old = np.array([[0.0], [1.0], [9.0]])
+    >>> nearest, weights = neighbor_votes(np.array([[0.5]]), old, sigma2=1.0, n_neighbors=2)
+    >>> sorted(nearest[0].tolist()), weights.tolist()
+    ([0, 1], [[0.5, 0.5]])
+    """
+    k = min(n_neighbors, len(samples))
+    # In float64 the result does not depend on the other samples of the block.
+    new, samples = new.astype(np.float64), samples.astype(np.float64)
+    half_norms = 0.5 * np.einsum("ij,ij->i", samples, samples)
+    nearest, weights = np.empty((len(new), k), np.int64), np.empty((len(new), k))
+    rows = max(1, BLOCK_CELLS // len(samples))
+    for start in range(0, len(new), rows):
+        block = new[start : start + rows]
+        scores = half_norms - block @ samples.T  # half the squared distance, without |x|^2 / 2
+        found = np.argpartition(scores, k - 1, axis=1)[:, :k]
+        distances = 2.0 * np.take_along_axis(scores, found, axis=1)
+        distances -= distances.min(axis=1, keepdims=True)
+        nearest[start : start + rows] = found
+        weights[start : start + rows] = (
+            np.exp(-distances / sigma2) if sigma2 > 0 else (distances == 0.0) * 1.0
+        )
+    return nearest, weights / weights.sum(axis=1, keepdims=True)
+
+
 def cluster_affinities(
     new: NDArray[np.floating],
     samples: NDArray[np.floating],
@@ -23,25 +79,19 @@ def cluster_affinities(
 ) -> NDArray[np.float64]:
     """Return the fraction of each new sample's affinity that belongs to each cluster.
 
-    The affinities are those of Eq. 4, exp(-|x - y|^2 / sigma^2), with the K_s nearest of the
-    clustered samples. Every row sums to 1. Weights are relative to that of the nearest neighbour,
-    so that they do not vanish far from all samples.
-
     Parameters
     ----------
     new
         (m, d) samples to assign.
     samples, labels
         (n, d) clustered samples and their clusters.
-    sigma2
-        sigma^2 of Eq. 4.
-    n_neighbors
-        K_s.
+    sigma2, n_neighbors
+        See `neighbor_votes`.
 
     Returns
     -------
     NDArray
-        (m, k) fractions.
+        (m, k) fractions; every row sums to 1.
 
     Examples
     --------
@@ -49,23 +99,25 @@ def cluster_affinities(
     >>> cluster_affinities(np.array([[8.5]]), old, labels, sigma2=1.0).round(3).tolist()
     [[0.0, 1.0]]
     """
-    k = min(n_neighbors, len(samples))
-    # In float64 the result does not depend on the other samples of the block.
-    new, samples = new.astype(np.float64), samples.astype(np.float64)
-    half_norms = 0.5 * np.einsum("ij,ij->i", samples, samples)
-    shares = np.zeros((len(new), int(labels.max()) + 1))
-    rows = max(1, BLOCK_CELLS // len(samples))
-    for start in range(0, len(new), rows):
-        block = new[start : start + rows]
-        scores = half_norms - block @ samples.T  # half the squared distance, without |x|^2 / 2
-        nearest = np.argpartition(scores, k - 1, axis=1)[:, :k]
-        distances = 2.0 * np.take_along_axis(scores, nearest, axis=1)
-        distances -= distances.min(axis=1, keepdims=True)
-        weights = np.exp(-distances / sigma2) if sigma2 > 0 else (distances == 0.0) * 1.0
-        which = np.repeat(np.arange(start, start + len(block)), k)
-        np.add.at(shares, (which, labels[nearest].ravel()), weights.ravel())
-    total: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
-    return total
+    nearest, weights = neighbor_votes(new, samples, sigma2=sigma2, n_neighbors=n_neighbors)
+    return count_votes(nearest, weights, labels)
+
+
+def count_votes(
+    nearest: NDArray[np.integer], weights: NDArray[np.float64], labels: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Return the sum of the votes of `neighbor_votes` for each cluster, (m, k).
+
+    Examples
+    --------
+    >>> count_votes(np.array([[0, 1]]), np.array([[0.7, 0.3]]), np.array([1, 0])).tolist()
+    [[0.3, 0.7]]
+    """
+    m, k = len(nearest), int(labels.max()) + 1
+    votes = np.arange(m)[:, None] * k + labels[nearest]
+    total: NDArray[np.float64] = np.zeros(m * k)
+    np.add.at(total, votes.ravel(), weights.ravel())
+    return total.reshape(m, k)
 
 
 def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> NDArray[np.float64]:

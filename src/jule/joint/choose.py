@@ -16,6 +16,7 @@ MOST_CLUSTERS = 400
 EVERY = 30  # numbers of clusters up to this one are all considered ...
 LARGER = 30  # ... and that many larger ones
 SUGGESTIONS = 3
+TIE = 0.02  # scores, of at most 2, that differ by less are about equally good
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Choice:
     sureness
         Its score as a fraction of the largest possible score, from 0 to 1.
     candidates
-        The best numbers of clusters with their scores, best first. Each is better than the numbers
-        next to it.
+        The suggestion and the next best numbers of clusters, with their scores. Each is better than
+        the numbers next to it.
     evidence
         Silhouette and modularity of all numbers of clusters that were considered; their sum is the
         score.
@@ -105,8 +106,9 @@ def read_evidence(value: Any) -> tuple[tuple[int, float, float], ...]:
 def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) -> Choice:
     """Suggest the number of clusters whose cut of the tree has the largest score.
 
-    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). One tree
-    gives all cuts, so nothing is trained or searched again.
+    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). Of peaks
+    that are about equally high, the smallest number is suggested: both scores rather split a class
+    than join two. One tree gives all cuts, so nothing is trained or searched again.
 
     Parameters
     ----------
@@ -133,9 +135,13 @@ def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) 
         labels = tree.cut(k, default_min_cluster_size(tree.n_samples, k))
         evidence.append((k, *space.measure(labels)))
     scores = np.array([separation + inside for _, separation, inside in evidence])
-    peaks = sorted(_peaks(scores), key=lambda place: -scores[place])[:SUGGESTIONS]
-    best = tuple((evidence[place][0], float(scores[place])) for place in peaks)
-    return Choice(best[0][0], float(np.clip(best[0][1] / 2, 0.0, 1.0)), best, tuple(evidence))
+    peaks = _peaks(scores)
+    first = next(place for place in peaks if scores[place] >= scores.max() - TIE)
+    others = sorted(set(peaks) - {first}, key=lambda place: -scores[place])
+    best = [(evidence[place][0], float(scores[place])) for place in (first, *others)]
+    k, score = best[0]
+    sureness = float(np.clip(score / 2, 0.0, 1.0))
+    return Choice(k, sureness, tuple(best[:SUGGESTIONS]), tuple(evidence))
 
 
 def considered(most: int) -> list[int]:

@@ -179,9 +179,13 @@ def _with_initial_clusters(
 
 
 def _target(representation: Representation, tree: MergeTree, config: Config) -> int:
-    """Return K: the number that the user gave, or the one that the tree suggests."""
+    """Return the number of clusters at which a round ends.
+
+    It is K if the user gave it, and otherwise twice the number that the tree suggests. A network
+    that was trained on a wrong merge confirms it, so merging stops early where K is a guess.
+    """
     choice = suggest_n_clusters(representation, tree, config)
-    return choice.k if choice else config.n_clusters or 1
+    return min(2 * choice.k, tree.n_initial) if choice else config.n_clusters or 1
 
 
 def _even_rate(n_initial: int, k: int, n_periods: int) -> float:

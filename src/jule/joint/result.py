@@ -120,9 +120,10 @@ def finish(
     taken. Linkage, the clustering of the samples without learning, replaces it if it has a larger
     score (silhouette plus modularity), summed over the final representation and the inputs.
 
-    If K was not given, it is the number that the final tree suggests; SF is then eligible only if
-    it has that number of clusters. Exact copies share a cluster, so there are at most as many
-    clusters as different samples; a warning says if that is fewer than were asked for.
+    If K was not given, it is the number that the final tree suggests; the recurrent process then
+    ended with more clusters, and SF is what they merge into without further training. Exact copies
+    share a cluster, so there are at most as many clusters as different samples; a warning says if
+    that is fewer than were asked for.
 
     Parameters
     ----------
@@ -163,7 +164,10 @@ def finish(
     suggested = choose_n_clusters(tree, space, min(MOST_CLUSTERS, n_different))
     choice = None if config.n_clusters else suggested
     k = min(choice.k if choice else state.n_clusters, n_different)
-    sf = join_copies(state.labels, copies)
+    ended_with = state.labels
+    if choice is not None:
+        ended_with = cut_tree(merge_tree(representation, state.labels, config), k, config)
+    sf = join_copies(ended_with, copies)
     rc = _cut_with_copies(tree, k, copies, config)
     if config.n_clusters:
         warn_of_fewer_clusters(min(n_different, config.n_clusters), config.n_clusters)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.forward.assign import count_votes, neighbor_votes
 from jule.forward.init import cluster_means
 from jule.images import ImageSource, Samples, read_images
-from jule.joint.result import cluster_shares
+from jule.joint.clustering import count_neighbors
 from jule.progress import Progress
 from jule.runs.folder import RunFolder
 from jule.runs.results import RunResults
@@ -33,7 +34,8 @@ class Prediction:
     labels
         (m,) the cluster of each sample.
     confidence
-        (m,) fraction of each sample's affinity that belongs to this cluster.
+        (m,) fraction of each sample's affinity that belongs to this cluster, where each neighbour
+        counts as much as its own confidence.
     distances
         (m,) squared distance from the centre of the cluster.
     cluster_names
@@ -112,13 +114,21 @@ def predict_samples(
     result = results.result
     show = None if progress is None else lambda share: progress("embedding", share)
     embedding = embed(embedder, samples, progress=show)
-    shares = cluster_shares(result, results.config, embedding)
-    labels = shares.argmax(axis=1).astype(np.int32)
+    nearest, weights = neighbor_votes(
+        embedding,
+        result.embedding,
+        sigma2=result.sigma2,
+        n_neighbors=count_neighbors(len(result.labels), results.config),
+    )
+    labels = count_votes(nearest, weights, result.labels).argmax(axis=1).astype(np.int32)
+    # A vote for a cluster says no more than its voter's own confidence.
+    votes = np.where(result.labels[nearest] == labels[:, None], weights, 0.0)
+    confidence = np.minimum((votes * result.confidence[nearest]).sum(axis=1), 1.0)
     gap = embedding - cluster_means(result.embedding, result.labels)[labels]
     return Prediction(
         names,
         labels,
-        shares.max(axis=1),
+        confidence,
         np.einsum("ij,ij->i", gap, gap, dtype=np.float64),
         results.cluster_names,
         np.arange(len(names)) if indices is None else indices,
