@@ -1,6 +1,6 @@
 // The scores from which numbers of clusters are suggested, against the number of clusters.
 
-const EVIDENCE = { width: 640, height: 190, left: 38, right: 14, top: 14, bottom: 26 };
+const EVIDENCE = { width: 640, height: 190, left: 38, right: 14, top: 24, bottom: 26 };
 const SCORES = ["silhouette + modularity", "silhouette", "modularity"];
 
 function evidenceChart(rows) {
