@@ -5,6 +5,7 @@ from benchmarks import (
     deep,
     encoder,
     few,
+    folder,
     growth,
     kernel,
     linkage,
@@ -17,6 +18,7 @@ from benchmarks import (
     report,
     small,
     training,
+    trust,
 )
 
 ALL = (
@@ -30,10 +32,12 @@ ALL = (
     report,
     small,
     few,
+    folder,
     peers,
     photos,
     encoder,
     many_photos,
+    trust,
     deep,
     kernel,
 )

@@ -286,6 +286,20 @@ def peers(results: Path) -> str:
     return markdown(header, rows)
 
 
+def folder(results: Path) -> str:
+    """Render one row per data set: scores and seconds for both lengths of training."""
+    rows = []
+    for name, runs in _measured(results, "folder").items():
+        cells = []
+        for found in runs.values():
+            taken = np.mean([run["seconds"] for run in found])
+            scores = [_mean_and_spread(found, score) for score in ("nmi", "ac")]
+            cells += [" / ".join(scores), f"{taken:.0f}"]
+        rows.append([name, *cells])
+    header = ["NMI / AC", "default", "seconds", "24,000 images per period", "seconds"]
+    return markdown(header, rows)
+
+
 def deep(results: Path) -> str:
     """Render one row per method and data set: scores, seconds, and their ratio to JULE's."""
     rows = []
@@ -355,6 +369,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     "peers": peers,
     "deep": deep,
+    "folder": folder,
     "confidence": confidence,
     "suggested": suggested,
     "photos": photos,
