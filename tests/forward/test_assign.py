@@ -73,7 +73,11 @@ def test_confidence_and_modularity_are_sums_over_edges(seed):
     for i in range(n):
         for j, weight in zip(graph.indices[i], graph.weights[i], strict=True):
             w[i, j] = weight
-    both = w + w.T
+    near = w.copy()
+    for i in range(n):  # only the nearest count, a third as many as the cluster has samples
+        far = graph.indices[i][max(1, (labels == labels[i]).sum() // 3) :]
+        near[i, far] = 0.0
+    both = near + near.T
     fractions = [
         [both[i, labels == cluster].sum() / both[i].sum() for cluster in range(4)] for i in range(n)
     ]

@@ -11,6 +11,7 @@ from jule.forward.affinity import Digraph
 from jule.forward.init import cluster_means
 
 BLOCK_CELLS = 2**23  # products per block: 64 MiB
+SAMPLES_PER_NEIGHBOR = 3  # in a cluster, for each neighbour that counts for the confidence
 
 
 def neighbor_votes(
@@ -123,6 +124,9 @@ def count_votes(
 def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the fraction of each sample's affinity, to and from others, within its own cluster.
 
+    The neighbours that count for a sample are at most a third as many as its cluster has samples:
+    of 20 neighbours, a sample of a small cluster must have many elsewhere, however sound that is.
+
     Parameters
     ----------
     graphs
@@ -143,13 +147,21 @@ def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> 
 
 
 def _own_fraction(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    is_own = labels[graph.indices] == labels[:, None]
-    total = _both_ways(graph, graph.weights)
-    own = _both_ways(graph, graph.weights * is_own)
+    weights, is_own = _counting(graph, labels), labels[graph.indices] == labels[:, None]
+    total, own = _both_ways(graph, weights), _both_ways(graph, weights * is_own)
     # Without any affinity, neighbours count alike.
     fraction: NDArray[np.float64] = is_own.mean(axis=1)
     np.divide(own, total, out=fraction, where=total > 0)
     return np.minimum(fraction, 1.0, out=fraction)  # which sums may exceed by a rounding error
+
+
+def _counting(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.floating]:
+    """Return the weights of a graph, and 0 for neighbours that are too far down to count."""
+    limits = np.maximum(1, np.bincount(labels)[labels] // SAMPLES_PER_NEIGHBOR)
+    if limits.min() >= graph.indices.shape[1]:
+        return graph.weights
+    counts = np.arange(graph.indices.shape[1]) < limits[:, None]  # the nearest come first
+    return np.where(counts, graph.weights, 0.0)
 
 
 def _both_ways(graph: Digraph, weights: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -190,14 +202,15 @@ def cluster_fractions(
     place[samples] = np.arange(m)
     found = np.zeros((m, k))
     for graph in graphs:
+        counting = _counting(graph, labels)
         # Without any affinity, neighbours count alike.
-        has_none = _both_ways(graph, graph.weights)[samples] == 0
-        weights = np.where(has_none[:, None], 1.0, graph.weights[samples])
+        has_none = _both_ways(graph, counting)[samples] == 0
+        weights = np.where(has_none[:, None], 1.0, counting[samples])
         to = np.arange(m)[:, None] * k + labels[graph.indices[samples]]
         sums = np.bincount(to.ravel(), weights.ravel(), m * k)
         source, column = np.nonzero(place[graph.indices] >= 0)
         back = place[graph.indices[source, column]] * k + labels[source]
-        sums += np.bincount(back, graph.weights[source, column], m * k)
+        sums += np.bincount(back, counting[source, column], m * k)
         fractions = sums.reshape(m, k)
         found += fractions / fractions.sum(axis=1, keepdims=True)
     return found / len(graphs)
