@@ -86,7 +86,7 @@ def encode(path: str) -> None:
 def learn(n_pictures: int, folder: Path) -> None:
     """Cluster vectors like those of an encoder in a run folder, with little training."""
     vectors = clustered_vectors(n_pictures)
-    config = preset("default", encoded=True, n_clusters=CLUSTERS, epochs=EPOCHS, min_images=0)
+    config = preset("default", of="encoded", n_clusters=CLUSTERS, epochs=EPOCHS, min_images=0)
     run = create_run(folder / "run", config, fingerprint(vectors))
     assert execute(run, vectors).result.n_clusters == CLUSTERS
 

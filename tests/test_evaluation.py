@@ -315,6 +315,7 @@ def test_the_calibration_error_is_that_of_its_definition(seed, n, n_bins):
         ([0.5], [True, False], "one value per sample"),
         ([1.5], [True], "between 0 and 1"),
         ([float("nan")], [True], "between 0 and 1"),
+        ([0.5], [float("nan")], "true or false"),
     ],
 )
 def test_confidences_that_make_no_sense_are_refused(confidence, correct, message):
@@ -334,6 +335,11 @@ def test_as_many_samples_are_with_their_own_class_as_purity_counts(seed, n):
         classes = {int(each) for each in true[inside & own]}
         assert len(classes) == 1
         assert (true[inside] == classes.pop()).sum() == np.bincount(true[inside]).max()
+
+
+def test_bins_are_needed():
+    with pytest.raises(ValueError, match="n_bins must be 1 or more, got 0"):
+        calibration_error([0.5], [True], 0)
 
 
 def test_labels_of_different_lengths_have_no_own_class():

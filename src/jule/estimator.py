@@ -78,8 +78,10 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         trained on its vectors.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
-        it is trained. If None, the paper's network for the image size is built; for vectors, a
-        head that starts as the identity.
+        it is trained. If None, the paper's network for the image size is built; for vectors of
+        three or more features, a head that starts as the identity. It sees vectors minus their
+        mean, divided by one number: scale features of different units yourself, for example with
+        `sklearn.preprocessing.StandardScaler`.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     random_state
@@ -97,15 +99,16 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         (n,) cluster of every sample: `labels_sf_`, `labels_rc_`, or the clusters without learning,
         chosen without true classes; see `jule.joint.finish`.
     labels_sf_
-        (n,) SF: the clusters when the recurrent process ends.
+        (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
+        without further training.
     labels_rc_
         (n,) RC: the final representation clustered again.
     confidence_
         (n,) fraction of each sample's affinity that lies within its own cluster, averaged over the
         final representation and the samples as they were given.
     embedding_
-        (n, 160) final representation of the samples, as unit vectors; that of vectors has as many
-        values as they have.
+        (n, 160) final representation of the samples, as unit vectors; that of the default head for
+        vectors has as many values as they have.
     tree_
         The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
@@ -196,8 +199,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
-        encoder = as_encoder(self.features)
         check_preset(self.preset, self.features)
+        encoder = as_encoder(self.features)
         config = self._config(kind_of(samples.shape[1:], encoded=encoder is not None))
         own = None if self.network is None else copy.deepcopy(self.network)
         started = time.perf_counter()
@@ -288,7 +291,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Return the representation of samples as unit vectors.
 
-        They have 160 values for images, and as many as the vectors otherwise.
+        They have 160 values for images, and by default as many as the samples for vectors.
         """
         check_is_fitted(self)
         return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))

@@ -179,6 +179,10 @@ def calibration_error(confidence: ArrayLike, correct: ArrayLike, n_bins: int = 1
         )
     if not ((sure >= 0) & (sure <= 1)).all():
         raise ValueError("confidence must be between 0 and 1")
+    if not ((right == 0) | (right == 1)).all():
+        raise ValueError("correct must be true or false for every sample")
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be 1 or more, got {n_bins}")
     bins = np.minimum((sure * n_bins).astype(np.int64), n_bins - 1)
     gaps = np.bincount(bins, sure - right, n_bins)
     return float(np.abs(gaps).sum() / len(sure))

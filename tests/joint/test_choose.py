@@ -79,6 +79,26 @@ def test_numbers_of_clusters_that_are_considered(most):
     assert len(found) < 61
 
 
+class Scored:
+    """A space in which cuts into a number of clusters have given scores."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def measure(self, labels):
+        return self.scores.get(int(labels.max()) + 1, 0.0), 0.0
+
+
+@pytest.mark.parametrize(("gap", "k"), [(0.01, 3), (0.03, 6)])
+def test_of_peaks_about_equally_high_the_smallest_is_suggested(gap, k):
+    n = 40
+    merges = np.array([[0, 1], *[[i + 1, n + i - 1] for i in range(1, n - 1)]])
+    tree = MergeTree(n, merges, np.linspace(1.0, 0.1, n - 1))
+    choice = choose_n_clusters(tree, Scored({3: 1.0 - gap, 6: 1.0, 9: 0.5}))
+    assert choice.k == k
+    assert {number for number, _ in choice.candidates} == {3, 6, 9}
+
+
 # Choices from a file
 
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from jule.backward import TrainingFailedError
 from jule.evaluation import nmi
 from jule.images import load_dataset
-from jule.joint import Config, finish, init_network, joint_learning
+from jule.joint import Config, finish, init_network, joint_learning, preset
 from jule.joint.loop import begin
 from jule.joint.state import load_state, save_state
 
@@ -147,6 +147,7 @@ def test_both_results_have_k_clusters_and_the_chosen_one_is_one_of_them(quick):
     result = finish(quick[-1], QUICK)
     for labels in (result.labels_sf, result.labels_rc):
         assert sorted(set(labels.tolist())) == list(range(10))
+    assert result.chosen in ("sf", "rc")  # pixels do not win here
     chosen = {"sf": result.labels_sf, "rc": result.labels_rc}[result.chosen]
     np.testing.assert_array_equal(result.labels, chosen)
     assert result.tree.n_clusters == 1
@@ -159,6 +160,22 @@ def test_an_open_number_of_clusters_is_chosen(digits):
     result = finish(run(digits[0][:200], config)[-1], config)
     assert result.choice.k == result.n_clusters
     assert 0 <= result.choice.sureness <= 1
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 2))
+def test_rounds_end_whatever_number_is_suggested_on_the_way(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(5, 50)), int(rng.integers(3, 12))
+    config = preset("default", of="vectors", rounds=2)
+    vectors = rng.normal(size=(n, d))
+    states = joint_learning(vectors, init_network(vectors, config), config)
+    last = list(islice(states, 7))[-1]
+    assert last.ended
+    assert last.n_periods <= 6
+    assert last.round == 1
+    result = finish(last, config)
+    assert result.choice.k == result.n_clusters
+    assert len(np.unique(result.labels_sf)) == result.n_clusters
 
 
 def test_digits_are_learned(digits):

@@ -19,7 +19,7 @@ def test_colour_counts_in_memory():
 
 def test_photographs_are_encoded_first():
     """The memory is that of `benchmarks.many_photos`, 1.6 GB, or a little more."""
-    config = preset("default", encoded=True, n_clusters=50)
+    config = preset("default", of="encoded", n_clusters=50)
     few, many = (estimate_cost(n, (224, 224, 3), config, encoded=True) for n in (500, 50_000))
     assert few.seconds < many.seconds
     assert 1.6e9 < many.memory < 2e9

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from jule.backward import embed
-from jule.files import json_bytes
+from jule.files import arrays_bytes, json_bytes
+from jule.forward.assign import label_confidence
 from jule.images import fingerprint, load_dataset
 from jule.joint import Config
 from jule.joint.state import load_state
@@ -20,9 +21,11 @@ from jule.runs.completion import complete
 from jule.runs.edits import labels_id
 from jule.runs.execute import execute
 from jule.runs.folder import RunFolder, create_run, unfinished_run
+from jule.runs.manifest import DamagedError
 from jule.runs.names import STATES
 from jule.runs.reading import read_again
 from jule.runs.results import read_network, read_results
+from tests.sealing import reseal
 
 QUICK = Config(n_clusters=5, n_periods=3, rounds=1, min_images=600, epochs=1.0)
 FILES = {
@@ -71,6 +74,38 @@ def test_a_finished_run_has_all_its_files_and_no_others(whole):
     scores = json.loads(run.path("result.json").read_text())["scores"]
     assert scores["labels"]["nmi"] > 0.5
     assert len(os.listdir(run.path("snapshots"))) == 1 + QUICK.n_periods
+
+
+def test_what_was_found_before_learning_is_read_back(whole):
+    run, returned = whole
+    one, two = read_results(run).result, returned.result
+    assert one.evidence == two.evidence != ()
+    assert one.input_sigma2 == two.input_sigma2 > 0
+    np.testing.assert_array_equal(one.input_neighbors.indices, two.input_neighbors.indices)
+    np.testing.assert_allclose(label_confidence(one.graphs, one.labels), two.confidence)
+
+
+def test_runs_without_what_was_found_before_learning_can_be_read(whole, tmp_path):
+    older = shutil.copytree(whole[0].folder, tmp_path / "older")
+    (older / "input_neighbors.npz").unlink()
+    numbers = json.loads((older / "result.json").read_text())
+    for name in ("evidence", "input_sigma2"):
+        del numbers[name]
+    (older / "result.json").write_bytes(json_bytes(numbers))
+    reseal(older)
+    found = read_results(RunFolder(older)).result
+    assert (found.evidence, found.input_neighbors, len(found.graphs)) == ((), None, 1)
+    np.testing.assert_array_equal(found.labels, whole[1].result.labels)
+
+
+@pytest.mark.parametrize("shape", [(200, 3), (199, 14), (200, 14, 1)])
+def test_neighbours_before_learning_of_another_run_are_refused(whole, tmp_path, shape):
+    other = shutil.copytree(whole[0].folder, tmp_path / "other")
+    arrays = arrays_bytes(indices=np.zeros(shape, np.int32), distances=np.zeros(shape))
+    (other / "input_neighbors.npz").write_bytes(arrays)
+    reseal(other)
+    with pytest.raises(DamagedError, match=r"input_neighbors\.npz is damaged"):
+        read_results(RunFolder(other))
 
 
 def test_results_are_read_back_as_they_were_returned(digits, whole):

@@ -1,9 +1,12 @@
 """New pictures and a finished run: read as the run was, sorted, and compared."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
 
+from jule.backward import embed
 from jule.images import ArraySource, ImageSpec, fingerprint, open_source
 from jule.joint import Config
 from jule.runs.execute import execute
@@ -70,6 +73,25 @@ def test_a_run_of_vectors_takes_vectors_of_the_same_length_only(vectors_run, tmp
     Image.new("L", (8, 8)).save(tmp_path / "a.png")
     with pytest.raises(ValueError, match=r"made from arrays of shape \(8,\), not from pictures"):
         read_for_run(vectors_run, open_source(tmp_path))
+
+
+def test_a_vote_says_no_more_than_the_confidence_of_its_voter(results, network, samples):
+    doubtful = replace(results.result, confidence=results.result.confidence * 0.5)
+    sure = predict_samples(results, network, samples[:20], results.names[:20])
+    less = predict_samples(replace(results, result=doubtful), network, samples[:20], results.names)
+    np.testing.assert_array_equal(sure.labels, less.labels)
+    np.testing.assert_allclose(less.confidence, sure.confidence / 2)
+
+
+def test_the_confidence_of_predictions_is_a_weighted_share(results, network, samples):
+    found = predict_samples(results, network, samples[:5], results.names[:5])
+    result, vectors = results.result, embed(network, samples[:5]).astype(np.float64)
+    for vector, label, confidence in zip(vectors, found.labels, found.confidence, strict=True):
+        apart = ((result.embedding - vector) ** 2).sum(axis=1)
+        nearest = np.argsort(apart, kind="stable")[: result.neighbors.k]
+        weights = np.exp(-apart[nearest] / result.sigma2)
+        votes = weights * result.confidence[nearest] * (result.labels[nearest] == label)
+        assert confidence == pytest.approx(votes.sum() / weights.sum(), abs=1e-6)
 
 
 def test_pictures_of_the_run_are_sorted_as_they_were(results, network, samples):

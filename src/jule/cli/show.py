@@ -10,14 +10,13 @@ from jule.runs.results import RunResults
 
 MOST_ROWS = 30
 MOST_CLASSES = 4
-CHOSEN = {"sf": "SF was", "rc": "RC was", "linkage": "clustering without learning was"}
 
 
 def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
     """Print the size and confidence of each cluster, and its true classes if they are known."""
     result = results.result
     if result.choice is not None:
-        others = ", ".join(str(k) for k, _ in result.choice.candidates[1:4])
+        others = ", ".join(str(k) for k, _ in result.choice.candidates[1:])
         next_best = f"; next best: {others} (see jule cut)" if others else ""
         say(f"suggested number of clusters: {result.n_clusters}{next_best}")
     columns = ["cluster", "images", "confidence"]
@@ -35,14 +34,17 @@ def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
     if len(sizes) > MOST_ROWS:
         say(f"... and {len(sizes) - MOST_ROWS} more")
     if results.scores is not None:
+        titles = {"sf": "SF", "rc": "RC"}
+        if result.chosen == "linkage":
+            titles["labels"] = "without learning"
         parts = [
-            f"{which.upper()}: NMI {results.scores[which]['nmi']:.3f} "
-            f"AC {results.scores[which]['ac']:.3f}"
-            for which in ("sf", "rc")
+            f"{title}: NMI {results.scores[which]['nmi']:.3f} AC {results.scores[which]['ac']:.3f}"
+            for which, title in titles.items()
         ]
-        say(", ".join(parts) + f"; {CHOSEN[result.chosen]} chosen without labels")
-    elif result.chosen == "linkage":
-        say("learning did not help: the clusters are those of the pictures before learning")
+        chosen = titles.get(result.chosen)
+        say(", ".join(parts) + (f"; {chosen} was chosen without labels" if chosen else ""))
+    if result.chosen == "linkage":
+        say("the clusters without learning scored higher than those with it, and were kept")
 
 
 def list_classes(labels: NDArray) -> str:

@@ -152,7 +152,7 @@ def _own_fraction(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.flo
     # Without any affinity, neighbours count alike.
     fraction: NDArray[np.float64] = is_own.mean(axis=1)
     np.divide(own, total, out=fraction, where=total > 0)
-    return np.minimum(fraction, 1.0, out=fraction)  # which sums may exceed by a rounding error
+    return np.minimum(fraction, 1.0, out=fraction)  # rounding can push it just above 1
 
 
 def _counting(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.floating]:

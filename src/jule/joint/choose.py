@@ -30,8 +30,8 @@ class Choice:
     sureness
         Its score as a fraction of the largest possible score, from 0 to 1.
     candidates
-        The suggestion and the next best numbers of clusters, with their scores. Each is better than
-        the numbers next to it.
+        The suggestion and the next best numbers of clusters, with their scores. None of them is
+        worse than the numbers next to it.
     evidence
         Silhouette and modularity of all numbers of clusters that were considered; their sum is the
         score.
@@ -107,8 +107,8 @@ def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) 
     """Suggest the number of clusters whose cut of the tree has the largest score.
 
     The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). Of peaks
-    that are about equally high, the smallest number is suggested: both scores rather split a class
-    than join two. One tree gives all cuts, so nothing is trained or searched again.
+    that are about equally high, the smallest number is suggested, because people rather want few
+    clusters than many. One tree gives all cuts, so nothing is trained or searched again.
 
     Parameters
     ----------
@@ -160,6 +160,6 @@ def considered(most: int) -> list[int]:
 
 
 def _peaks(scores: NDArray[np.float64]) -> list[int]:
-    """Return the places of scores that are not below those next to them."""
+    """Return the places of scores that are not below their neighbours, the first of equal ones."""
     padded = np.concatenate([[-np.inf], scores, [-np.inf]])
-    return np.flatnonzero((scores >= padded[:-2]) & (scores >= padded[2:])).tolist()
+    return np.flatnonzero((scores > padded[:-2]) & (scores >= padded[2:])).tolist()

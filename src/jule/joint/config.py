@@ -183,7 +183,7 @@ def preset(name: Preset = "default", *, of: Kind = "images", **changes: Any) -> 
             "augment": False,
         }
         if of == "vectors":
-            gentle["preparation"] = "center-l2"  # the directions of vectors far from 0 say nothing
+            gentle["preparation"] = "center-l2"  # else vectors far from 0 all point the same way
         return replace(Config(), **(gentle | changes))
     if name == "default":
         return replace(Config(), **changes)

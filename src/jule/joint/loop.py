@@ -182,10 +182,12 @@ def _target(representation: Representation, tree: MergeTree, config: Config) -> 
     """Return the number of clusters at which a round ends.
 
     It is K if the user gave it, and otherwise twice the number that the tree suggests. A network
-    that was trained on a wrong merge confirms it, so merging stops early where K is a guess.
+    that was trained on a wrong merge confirms it, so merging stops early while K is only a guess.
     """
     choice = suggest_n_clusters(representation, tree, config)
-    return min(2 * choice.k, tree.n_initial) if choice else config.n_clusters or 1
+    if choice is None:
+        return config.n_clusters or 1
+    return max(choice.k, min(2 * choice.k, tree.n_initial))
 
 
 def _even_rate(n_initial: int, k: int, n_periods: int) -> float:
@@ -233,6 +235,8 @@ def next_period(
     tree = merge_tree(learned, state.labels, config)
     k = _target(learned, tree, config)
     left = max(k, state.n_clusters - math.ceil(state.eta * state.n_clusters))
+    if config.eta is None and state.number + 1 >= config.n_periods:
+        left = k  # which may have become smaller since eta was computed
     merged = cut_tree(tree, k, config) if left == k else tree.cut(left)
     clock.ends("merge")
 

@@ -32,15 +32,24 @@ def silhouette(vectors: NDArray[np.floating], labels: NDArray[np.integer]) -> fl
     >>> silhouette(np.array([[0.0], [1.0], [9.0]]), np.array([0, 0, 1])).__round__(3)
     0.657
     """
+    return _silhouette(_centred(vectors), labels)
+
+
+def _centred(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return vectors minus their mean, so that no digits are lost to an offset."""
+    centred: NDArray[np.float64] = vectors - vectors.mean(axis=0, dtype=np.float64)
+    return centred
+
+
+def _silhouette(vectors: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
     _, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if len(sizes) < 2:
         return 0.0
     every = np.arange(len(labels))
-    vectors = (vectors - vectors.mean(axis=0)).astype(np.float64)  # no digits are lost to an offset
     squares = np.einsum("ij,ij->i", vectors, vectors)
-    members = np.zeros((len(labels), len(sizes)))
-    members[every, labels] = 1.0
-    sums = sizes * squares[:, None] - 2.0 * vectors @ (vectors.T @ members) + squares @ members
+    starts = np.cumsum(sizes) - sizes
+    totals = np.add.reduceat(vectors[np.argsort(labels, kind="stable")], starts)  # per cluster
+    sums = sizes * squares[:, None] - 2.0 * vectors @ totals.T + np.bincount(labels, squares)
     own = sums[every, labels]
     distances = np.maximum(sums, 0.0) / sizes
     distances[every, labels] = np.inf
@@ -61,12 +70,12 @@ class Space:
     rows
         (m,) the samples whose silhouettes are computed.
     vectors
-        (m, d) their vectors.
+        (m, d) their vectors, minus the mean.
     """
 
     graph: Digraph
     rows: NDArray[np.int64]
-    vectors: NDArray[np.floating]
+    vectors: NDArray[np.float64]
 
     @classmethod
     def of(cls, vectors: NDArray[np.floating], graph: Digraph) -> Space:
@@ -82,7 +91,7 @@ class Space:
         rows = np.arange(n)
         if n > MOST_SAMPLES:
             rows = np.sort(np.random.default_rng(0).choice(n, MOST_SAMPLES, replace=False))
-        return cls(graph, rows, np.asarray(vectors[rows]))
+        return cls(graph, rows, _centred(vectors[rows]))
 
     def measure(self, labels: NDArray[np.integer]) -> tuple[float, float]:
         """Return the silhouette and the modularity of labels; their sum is the score.
@@ -98,7 +107,7 @@ class Space:
         >>> space.measure(np.array([0, 0, 1, 1]))[1], space.measure(np.array([0, 1, 0, 1]))[1]
         (0.5, -0.5)
         """
-        return silhouette(self.vectors, labels[self.rows]), modularity(self.graph, labels)
+        return _silhouette(self.vectors, labels[self.rows]), modularity(self.graph, labels)
 
     def score(self, labels: NDArray[np.integer]) -> float:
         """Return the silhouette plus the modularity of labels."""

@@ -42,7 +42,8 @@ class Result:
         (n,) cluster of every sample: SF, RC or linkage, chosen as `finish` says, or labels that
         were edited by hand.
     labels_sf
-        (n,) SF: the clusters when the recurrent process ends.
+        (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
+        without further training.
     labels_rc
         (n,) RC: the final representation clustered again.
     chosen
@@ -62,7 +63,7 @@ class Result:
     sigma2
         sigma^2 of its graph (Eq. 4).
     suggestions
-        The numbers of clusters that the tree suggests, best first, each with its score.
+        The numbers of clusters that the tree suggests, the suggestion first, with their scores.
     choice
         The suggestion that was used; None if K was given.
     evidence

@@ -19,7 +19,7 @@ from jule.runs.snapshots import Snapshot
 FORMAT = "jule-report-2"
 TYPICAL, DOUBTFUL, NEAREST = 12, 6, 3
 MOST_DOUBTS = 200
-MOST_SUGGESTIONS = 5
+BLOCK_CELLS = 2**22  # fractions that are computed at once
 
 
 def summarize(
@@ -73,6 +73,7 @@ def summarize(
         "clusters_rc": int(result.labels_rc.max()) + 1,
         "encoder": encoder,
         "chosen": result.chosen,
+        "counts_inputs": result.input_neighbors is not None,
         "edited": results.edited,
         "agreement": results.agreement,
         "sureness": float(result.confidence.mean()),
@@ -94,9 +95,9 @@ def summarize(
 
 
 def suggestions(results: RunResults) -> list[dict[str, float]]:
-    """Return the numbers of clusters that the tree suggests, best first, with their scores."""
+    """Return the numbers of clusters that the tree suggests, the suggestion first."""
     likely = [(k, score) for k, score in results.result.suggestions if score > 0]
-    return [{"k": k, "score": score} for k, score in likely[:MOST_SUGGESTIONS]]
+    return [{"k": k, "score": score} for k, score in likely]
 
 
 def groups(results: RunResults) -> list[dict[str, Any]]:
@@ -167,7 +168,11 @@ def doubtful_samples(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int6
     # Another cluster can have more affinity than the own one only if that has less than half.
     unsure = np.flatnonzero(result.confidence < 0.5)
     unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
-    others = cluster_fractions(result.graphs, result.labels, unsure).argmax(axis=1)
+    others = np.empty(len(unsure), np.int64)
+    rows = max(1, BLOCK_CELLS // result.n_clusters)
+    for start in range(0, len(unsure), rows):
+        fractions = cluster_fractions(result.graphs, result.labels, unsure[start : start + rows])
+        others[start : start + rows] = fractions.argmax(axis=1)
     doubted = others != result.labels[unsure]
     return unsure[doubted], others[doubted]
 

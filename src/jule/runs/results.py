@@ -303,7 +303,7 @@ def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
         choice = found["choice"]
         return {
             "id": str(found["id"]),
-            "chosen": str(found["chosen"]),
+            "chosen": _choice_of(found["chosen"]),
             "sigma2": _number(found["sigma2"]),
             "suggestions": read_suggestions(found["suggestions"]),
             "choice": None if choice is None else Choice.from_json(choice),
@@ -315,6 +315,12 @@ def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
         }
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(run.path(RESULT), error) from error
+
+
+def _choice_of(value: Any) -> str:
+    if value not in ("sf", "rc", "linkage"):
+        raise ValueError(f"{str(value)[:60]!r} is not the origin of labels")
+    return str(value)
 
 
 def _number(value: Any) -> float:
@@ -352,6 +358,12 @@ def _read_result(
         raise damaged(run.path(TREE), error) from error
     if tree.n_samples != n:
         raise damaged(run.path(TREE), f"it has {tree.n_samples} samples instead of {n}")
+    neighbors = _neighbors(content(NEIGHBORS), run.path(NEIGHBORS), n)
+    before = None  # older runs have no such file
+    if INPUT_NEIGHBORS in manifest:
+        before = _neighbors(content(INPUT_NEIGHBORS), run.path(INPUT_NEIGHBORS), n)
+        if before.indices.shape != neighbors.indices.shape:
+            raise damaged(run.path(INPUT_NEIGHBORS), f"its shape is {before.indices.shape}")
     return Result(
         labels=table.labels,
         labels_sf=labels(LABELS_SF),
@@ -360,16 +372,12 @@ def _read_result(
         confidence=table.confidence,
         tree=tree,
         embedding=parse_array(content(EMBEDDING), run.path(EMBEDDING), shape=(n, None), kind="f"),
-        neighbors=_neighbors(content(NEIGHBORS), run.path(NEIGHBORS), n),
+        neighbors=neighbors,
         sigma2=found["sigma2"],
         suggestions=found["suggestions"],
         choice=found["choice"],
         evidence=found["evidence"],
-        input_neighbors=(
-            _neighbors(content(INPUT_NEIGHBORS), run.path(INPUT_NEIGHBORS), n)
-            if INPUT_NEIGHBORS in manifest
-            else None
-        ),
+        input_neighbors=before,
         input_sigma2=found["input_sigma2"],
     )
 
