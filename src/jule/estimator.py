@@ -78,9 +78,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         trained on its vectors.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
-        it is trained. If None, the paper's network for the image size is built; for vectors of
-        three or more features, a head that starts as the identity. It sees vectors minus their
-        mean, divided by one number: scale features of different units yourself, for example with
+        it is trained. If None, the paper's network for the image size is built; for vectors, a
+        head that starts as the identity. It sees vectors minus their mean, divided by one number:
+        scale features of different units yourself, for example with
         `sklearn.preprocessing.StandardScaler`.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
@@ -107,8 +107,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         (n,) fraction of each sample's affinity that lies within its own cluster, averaged over the
         final representation and the samples as they were given.
     embedding_
-        (n, 160) final representation of the samples, as unit vectors; that of the default head for
-        vectors has as many values as they have.
+        (n, 160) final representation of the samples, as unit vectors; that of vectors has one value
+        more than they have.
     tree_
         The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
@@ -291,7 +291,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Return the representation of samples as unit vectors.
 
-        They have 160 values for images, and by default as many as the samples for vectors.
+        They have 160 values for images, as many as those of an encoder, and one more than
+        other vectors have.
         """
         check_is_fitted(self)
         return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))

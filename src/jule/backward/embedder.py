@@ -169,6 +169,7 @@ def build_embedder(
     max_side: int | None = None,
     normalize: bool = False,
     center: bool = False,
+    lift: bool = False,
     seed: int = 0,
 ) -> Embedder:
     """Build an untrained embedder for the given samples.
@@ -188,8 +189,9 @@ def build_embedder(
         given; larger images are averaged down until it has length `max_side`.
     normalize
         Divide every image by the root mean square of its pixels first. Vectors are not changed.
-    center
-        Subtract the mean of vectors for a network that does not standardise them.
+    center, lift
+        For a network that does not standardise vectors: subtract their mean, and keep their
+        lengths although outputs are divided by their norms (see `Residual`).
     seed
         Random seed of the initial weights.
 
@@ -208,7 +210,8 @@ def build_embedder(
     if body is None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            body = build_network(network, (*(size or ()), len(mean)))
+            options = {"lift": 1} if lift and network == "residual" else {}
+            body = build_network(network, (*(size or ()), len(mean)), **options)
     if isinstance(body, Network) and not body.standardizes:
         mean = mean if center else np.zeros_like(mean)
         std = np.full_like(std, _scale(samples, mean))

@@ -117,8 +117,8 @@ def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) 
     space
         The representation that it was made from.
     most
-        The largest number of clusters that is considered, at most half as many as there are
-        initial clusters.
+        The largest number of clusters that is considered. It is at most half as many as there are
+        initial clusters, or 30 if these are few.
 
     Examples
     --------
@@ -129,7 +129,8 @@ def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) 
     >>> choose_n_clusters(agglomerate(samples), space).k
     3
     """
-    most = max(2, min(most, tree.n_initial // 2, tree.n_samples - 1))
+    enough = max(tree.n_initial // 2, min(tree.n_initial, EVERY))
+    most = max(2, min(most, enough, tree.n_samples - 1))
     evidence = []
     for k in considered(most):
         labels = tree.cut(k, default_min_cluster_size(tree.n_samples, k))

@@ -19,7 +19,6 @@ Kind = Literal["images", "encoded", "vectors"]
 
 MOST = 2**31 - 1  # of whatever is counted
 MOST_SIDE = 2**14  # of an image, in pixels
-FEWEST_FEATURES = 3  # of vectors that are compared by their directions
 
 
 @dataclass(frozen=True)
@@ -139,17 +138,14 @@ class Config:
 def kind_of(shape: tuple[int, ...], *, encoded: bool = False) -> Kind:
     """Return the kind of samples of a shape, for `preset`.
 
-    Vectors of fewer than three features count as images: their directions say too little for a head
-    that starts as the identity, so that they get a network with random weights.
-
     Examples
     --------
-    >>> kind_of((28, 28)), kind_of((13,)), kind_of((1280,), encoded=True), kind_of((2,))
-    ('images', 'vectors', 'encoded', 'images')
+    >>> kind_of((28, 28)), kind_of((13,)), kind_of((1280,), encoded=True)
+    ('images', 'vectors', 'encoded')
     """
     if encoded:
         return "encoded"
-    return "vectors" if len(shape) == 1 and shape[0] >= FEWEST_FEATURES else "images"
+    return "vectors" if len(shape) == 1 else "images"
 
 
 def preset(name: Preset = "default", *, of: Kind = "images", **changes: Any) -> Config:
@@ -183,7 +179,7 @@ def preset(name: Preset = "default", *, of: Kind = "images", **changes: Any) -> 
             "augment": False,
         }
         if of == "vectors":
-            gentle["preparation"] = "center-l2"  # else vectors far from 0 all point the same way
+            gentle["preparation"] = "none"  # the lengths of a user's vectors mean something
         return replace(Config(), **(gentle | changes))
     if name == "default":
         return replace(Config(), **changes)

@@ -98,7 +98,8 @@ def init_network(samples: NDArray, config: Config, body: nn.Module | None = None
         min_side=config.min_side,
         max_side=config.max_side,
         normalize=config.normalize,
-        center=config.preparation == "center-l2",
+        center=config.preparation != "l2",
+        lift=config.preparation == "none",
         seed=config.seed,
     )
 
