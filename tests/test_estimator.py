@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from jule import JULE, Run
-from jule.evaluation import nmi
+from jule.evaluation import ari, nmi
 from jule.images import load_dataset
 from jule.locks import LockedError
 
@@ -342,3 +342,51 @@ def test_damaged_images_of_a_model_are_named(fitted, tmp_path):
     path.write_bytes(bytes(content))
     with pytest.raises(ValueError, match=r"images\.npz"):
         JULE.load(tmp_path / "run")
+
+
+# Vectors
+
+
+def groups(n, centres, spread, seed=0):
+    classes = np.arange(n) % len(centres)
+    noise = np.random.default_rng(seed).normal(0, spread, (n, np.shape(centres)[1]))
+    return np.asarray(centres, float)[classes] + noise, classes
+
+
+@pytest.mark.parametrize(
+    ("n", "centres", "spread"),
+    [
+        (50, 10.0 * np.arange(5)[:, None] * [0, 0, 1, 0, 0], 0.1),  # they vary in one direction
+        (50, 10.0 * np.arange(5)[:, None] * [1, 1, 1], 0.1),
+        (150, [[10.0], [15.0], [20.0]], 0.1),  # one feature, far from 0
+        (150, np.vstack([np.zeros(4), 5 * np.eye(4)]), 0.2),  # four groups around a fifth
+        (20, 5 * np.eye(10)[:3], 0.05),  # few samples
+        (24, 9 * np.eye(8)[:6], 0.1),  # groups of four
+        (120, 3 * np.eye(6), 0.0),  # exact copies
+    ],
+)
+def test_clear_groups_of_vectors_are_found(n, centres, spread):
+    vectors, classes = groups(n, centres, spread)
+    given, suggested = JULE(len(centres)).fit(vectors), JULE().fit(vectors)
+    assert ari(classes, given.labels_) == ari(classes, suggested.labels_) == 1.0
+    assert given.confidence_.min() > 0.9
+    np.testing.assert_array_equal(given.predict(vectors), given.labels_)
+    assert given.transform(vectors).shape == (n, vectors.shape[1] + 1)
+
+
+def test_an_own_network_is_not_trained_like_the_head():
+    vectors, classes = groups(90, 3 * np.eye(4)[:3], 0.3)
+    model = JULE(3, network=nn.Linear(4, 8), settings={"min_images": 500}).fit(vectors)
+    assert model._results.config.learning_rate == 0.001
+    assert ari(classes, model.labels_) == 1.0
+
+
+def test_small_clusters_do_not_count_when_their_number_is_suggested():
+    vectors, _ = groups(60, 5 * np.eye(4)[:3], 0.1)
+    together = np.concatenate([vectors, groups(7, 5 * np.eye(4)[3:], 0.1)[0]])
+    sizes = [
+        np.bincount(JULE(settings={"min_cluster_size": size}).fit(together).labels_)
+        for size in (None, 10)
+    ]
+    assert sorted(sizes[0].tolist()) == [7, 20, 20, 20]
+    assert sorted(sizes[1].tolist()) == [20, 20, 27]

@@ -195,7 +195,7 @@ def test_the_head_for_encoded_vectors_starts_as_the_identity():
     vectors = np.random.default_rng(0).normal(3, 2, (6, 40)).astype(np.float32)
     embedder = build_embedder(vectors, network="residual", seed=1)
     assert embedder.mean.abs().max() == 0  # the vectors are not standardised
-    assert (embedder.std == 1).all()
+    assert embedder.std.unique().item() == pytest.approx(np.sqrt(np.square(vectors).mean()))
     expected = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     np.testing.assert_allclose(embed(embedder, vectors), expected, atol=1e-6)
     inner = embed(embedder, vectors, tap="top-1")
@@ -215,8 +215,22 @@ def test_the_head_learns_and_is_built_again_from_its_description():
     again = rebuild(describe(embedder))
     set_weights(again, get_weights(embedder))
     np.testing.assert_array_equal(embed(again, vectors), learned)
-    with pytest.raises(ValueError, match="not among hidden"):
+    with pytest.raises(ValueError, match="not among hidden, lift"):
         rebuild(describe(embedder) | {"options": {"outputs": 7}})
+
+
+def test_a_lifted_head_keeps_the_lengths_of_vectors():
+    line = np.linspace(4, 8, 9, dtype=np.float32)[:, None] * np.ones((1, 3), np.float32)
+    flat = build_embedder(line, network="residual")
+    lifted = build_embedder(line, network="residual", center=True, lift=True)
+    np.testing.assert_allclose(embed(flat, line), 3**-0.5, atol=1e-6)
+    found = embed(lifted, line)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-6)
+    assert found.shape == (9, 4)
+    assert (np.diff(found[:, 0]) > 0.04).all()
+    again = rebuild(describe(lifted))
+    set_weights(again, get_weights(lifted))
+    np.testing.assert_array_equal(embed(again, line), found)
 
 
 @pytest.mark.parametrize(

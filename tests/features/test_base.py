@@ -49,6 +49,8 @@ def test_shrinking_averages():
         ({"mean": 0.5}, "mean must be three numbers, got 0.5"),
         ({"std": (0.5, float("nan"), 1.0)}, "std must be three numbers"),
         ({"std": (0.5, 0.0, 1.0)}, "std must be positive"),
+        ({"mean": (124, 116, 104)}, "mean must be from 0 to 1, .* by 255"),
+        ({"mean": (-0.1, 0.5, 0.5)}, "mean must be from 0 to 1"),
     ],
 )
 def test_impossible_scalings_are_refused(changes, message):

@@ -359,7 +359,7 @@ def _check_description(about: Any) -> tuple[tuple[int, int] | None, int, bool]:
         raise ValueError(f"unknown network {str(name)[:60]!r}")
     allowed = {"outputs"} if size is not None else {"outputs", "hidden"}
     if name == "residual":
-        allowed = {"hidden"}
+        allowed = {"hidden", "lift"}
     if not isinstance(options, Mapping) or not set(options) <= allowed:
         raise ValueError(f"the options of the network are not among {', '.join(sorted(allowed))}")
     if not all(map(_is_length, options.values())):

@@ -62,6 +62,11 @@ class Preprocessing:
             object.__setattr__(self, name, values)
         if min(self.std) <= 0:
             raise ValueError(f"std must be positive, got {self.std!r}")
+        if not 0 <= min(self.mean) <= max(self.mean) <= 1:
+            raise ValueError(
+                f"mean must be from 0 to 1, as colours are, got {self.mean!r}: divide mean and std "
+                "by 255 if they are for colours from 0 to 255"
+            )
 
     def is_small(self, width: int, height: int) -> bool:
         """Return whether a picture has to be enlarged so much that its vector says little.

@@ -103,7 +103,13 @@ def read_evidence(value: Any) -> tuple[tuple[int, float, float], ...]:
     return tuple(found)
 
 
-def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) -> Choice:
+def choose_n_clusters(
+    tree: MergeTree,
+    space: Space,
+    most: int = MOST_CLUSTERS,
+    *,
+    min_cluster_size: int | None = None,
+) -> Choice:
     """Suggest the number of clusters whose cut of the tree has the largest score.
 
     The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). Of peaks
@@ -119,6 +125,8 @@ def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) 
     most
         The largest number of clusters that is considered. It is at most half as many as there are
         initial clusters, or 30 if these are few.
+    min_cluster_size
+        Smaller clusters do not count; None: those of fewer than n / (20 k) samples.
 
     Examples
     --------
@@ -133,7 +141,7 @@ def choose_n_clusters(tree: MergeTree, space: Space, most: int = MOST_CLUSTERS) 
     most = max(2, min(most, enough, tree.n_samples - 1))
     evidence = []
     for k in considered(most):
-        labels = tree.cut(k, default_min_cluster_size(tree.n_samples, k))
+        labels = tree.cut(k, min_cluster_size or default_min_cluster_size(tree.n_samples, k))
         evidence.append((k, *space.measure(labels)))
     scores = np.array([separation + inside for _, separation, inside in evidence])
     peaks = _peaks(scores)

@@ -146,7 +146,8 @@ def suggest_n_clusters(
     """
     if config.n_clusters:
         return None
-    return choose_n_clusters(tree, Space.of(representation.vectors, representation.graph))
+    space = Space.of(representation.vectors, representation.graph)
+    return choose_n_clusters(tree, space, min_cluster_size=config.min_cluster_size)
 
 
 def examine_inputs(samples: NDArray, config: Config, progress: Progress | None = None) -> Inputs:

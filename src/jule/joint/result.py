@@ -162,7 +162,12 @@ def finish(
     tree = merge_tree(representation, initial_clusters(representation, config), config)
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
     n_different = len(np.unique(copies))
-    suggested = choose_n_clusters(tree, space, min(MOST_CLUSTERS, n_different))
+    suggested = choose_n_clusters(
+        tree,
+        space,
+        min(MOST_CLUSTERS, n_different),
+        min_cluster_size=config.min_cluster_size,
+    )
     choice = None if config.n_clusters else suggested
     k = min(choice.k if choice else state.n_clusters, n_different)
     ended_with = state.labels

@@ -385,7 +385,8 @@ def _read_result(
 def _neighbors(content: bytes, path: Path, n: int) -> Neighbors:
     arrays = parse_arrays(content, path, {"indices": "iu", "distances": "f"})
     indices, distances = arrays["indices"], arrays["distances"]
-    if indices.ndim != 2 or len(indices) != n or distances.shape != indices.shape:
+    is_table = indices.ndim == 2 and len(indices) == n and indices.shape[1] >= min(1, n - 1)
+    if not is_table or distances.shape != indices.shape:
         raise damaged(path, f"its arrays have the shapes {indices.shape} and {distances.shape}")
     if indices.size and (indices.min() < 0 or indices.max() >= n or distances.min() < 0):
         raise damaged(path, "a neighbour is not a sample of the run, or a distance is negative")

@@ -50,7 +50,8 @@ class Residual(Network):
     @property
     def options(self) -> dict[str, int]:
         """Keyword arguments that, with the input shape, build this network again."""
-        return {"hidden": self.inner.out_features, "lift": int(self.constant is not None)}
+        lift = {} if self.constant is None else {"lift": 1}
+        return {"hidden": self.inner.out_features, **lift}
 
     def layers(self, x: Tensor) -> list[Tensor]:
         """Return the outputs of the hidden layer and of the top.
