@@ -19,6 +19,7 @@ from benchmarks import (
     small,
     training,
     trust,
+    vectors,
 )
 
 ALL = (
@@ -35,6 +36,7 @@ ALL = (
     folder,
     peers,
     photos,
+    vectors,
     encoder,
     many_photos,
     trust,

@@ -234,9 +234,20 @@ def few(results: Path) -> str:
 
 
 def photos(results: Path) -> str:
+    """Render the methods on photographs."""
+    header = ["images", "K", "K-means", "linkage", "joint learning", "the same, longer"]
+    return _methods(results, "photos", header)
+
+
+def vectors(results: Path) -> str:
+    """Render the methods on plain vectors."""
+    return _methods(results, "vectors", ["samples", "K", "K-means", "linkage", "joint learning"])
+
+
+def _methods(results: Path, benchmark: str, header: list[str]) -> str:
     """Render one row per data set, with the mean and spread of every method."""
     rows = []
-    for name, found in _measured(results, "photos").items():
+    for name, found in _measured(results, benchmark).items():
         cells = []
         for runs in found["runs"].values():
             scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
@@ -245,8 +256,7 @@ def photos(results: Path) -> str:
             cells.append(" / ".join(scores))
         taken = np.mean([run["seconds"] for run in found["runs"]["joint learning"]])
         rows.append([name, f"{found['images']:,}", f"{found['clusters']}", *cells, f"{taken:.0f}"])
-    header = ["NMI / AC", "images", "K", "K-means", "linkage", "joint learning", "the same, longer"]
-    return markdown([*header, "seconds, joint learning"], rows)
+    return markdown(["NMI / AC", *header, "seconds, joint learning"], rows)
 
 
 def encoder(results: Path) -> str:
@@ -373,6 +383,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "confidence": confidence,
     "suggested": suggested,
     "photos": photos,
+    "vectors": vectors,
     "encoder": encoder,
     "many_photos": many_photos,
     "few": few,
