@@ -66,7 +66,7 @@ def measure(images: NDArray[np.uint8], threads: int) -> dict[str, Any]:
         scaled = [scale(images[start : start + BATCH], encoder) for start in starts]
 
         def ours(turn: int) -> NDArray[np.float32]:
-            return encode_images(encoder, images, cache=Path(name, str(turn)))  # nothing is stored
+            return encode_images(encoder, images, cache=Path(name, str(turn)))  # a new cache
 
         def bare(_: int) -> list[Any]:
             batches = (scale(images[start : start + BATCH], encoder) for start in starts)

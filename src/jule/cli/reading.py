@@ -40,7 +40,7 @@ EncoderMean = Annotated[
     str | None,
     typer.Option(
         metavar="R,G,B",
-        help="With --encoder-size: the mean that it takes off, of values from 0 to 1. "
+        help="With --encoder-size: the mean to subtract, for colours from 0 to 1. "
         "Default: that of ImageNet.",
     ),
 ]

@@ -119,7 +119,7 @@ def encoder_of(run: RunFolder, features: Any = None) -> Encoder | None:
     if features is None and is_on_disk(name) and not is_signed(run.about()):
         raise ValueError(
             f"{run.home} was not made by you on this machine, so the encoder that it names is not "
-            "opened: pass it (features=, or --features onnx:FILE)"
+            f"opened: pass it (features=, or --features {name.partition(':')[0]}:...)"
         )
     features = name if features is None else features
     is_onnx = isinstance(features, str) and features.startswith(ONNX)
