@@ -13,7 +13,7 @@ from jule import JULE
 from jule.evaluation import accuracy, nmi
 from jule.images import load_dataset
 
-SETS = ("digits", "umist", "coil20")
+SETS = ("digits", "umist")
 IMAGES, CLASSES, DRAWS = 80, 6, 3
 TRAININGS: dict[str, dict[str, Any]] = {
     "default": {},

@@ -14,6 +14,7 @@ from jule.paper.tables import fill_pages, markdown
 ROOT = Path(__file__).parent.parent
 MARKER = "benchmark"
 SHARE = "jule's share of that"
+TRUST_SEEDS = 3
 
 
 def _measured(results: Path, name: str) -> dict[str, Any]:
@@ -323,9 +324,13 @@ def deep(results: Path) -> str:
 
 
 def _claims(results: Path) -> list[tuple[str, int, list[dict[str, Any]]]]:
-    """Return the name, the number of classes and the seeds of every set of `trust`."""
+    """Return the name, the number of classes and the seeds of every set that `trust` finished."""
     found = _measured(results, "trust").items()
-    return [(name, each["clusters"], list(each["seeds"].values())) for name, each in found]
+    return [
+        (name, each["clusters"], list(each["seeds"].values()))
+        for name, each in found
+        if len(each["seeds"]) == TRUST_SEEDS
+    ]
 
 
 def confidence(results: Path) -> str:
@@ -346,10 +351,10 @@ def confidence(results: Path) -> str:
         right = np.mean([seed["with their class"] for seed in seeds])
         found = [f"{hits / n:.2f}" if n else "–" for n in (listed, wrong)]
         row = [name, f"{right:.3f}", of(seeds, "confidence", "mean"), *errors, *areas, *found]
-        rows.append([*row, f"{len(seeds)}"])
+        rows.append(row)
     header = ["", "with their class", "mean confidence", "error, learned graph alone"]
     header += ["error, confidence", "AUC, learned graph alone", "AUC, confidence"]
-    return markdown([*header, "precision of doubts", "recall of doubts", "seeds"], rows)
+    return markdown([*header, "precision of doubts", "recall of doubts"], rows)
 
 
 def suggested(results: Path) -> str:
@@ -379,7 +384,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     "peers": peers,
     "deep": deep,
-    "folder": folder,
     "confidence": confidence,
     "suggested": suggested,
     "photos": photos,

