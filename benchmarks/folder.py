@@ -1,4 +1,4 @@
-"""80 pictures, clustered from pixels: at most 42 epochs per period, or at least 24,000 images."""
+"""80 pictures, clustered from pixels: at most 100 epochs per period, or at least 24,000 images."""
 
 from __future__ import annotations
 

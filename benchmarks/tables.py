@@ -384,6 +384,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     "peers": peers,
     "deep": deep,
+    "folder": folder,
     "confidence": confidence,
     "suggested": suggested,
     "photos": photos,

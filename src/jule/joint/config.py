@@ -56,7 +56,7 @@ class Config:
     normalize: bool = True  # divide each image by the RMS of its pixels, like preparation "l2"
     epochs: float = 2.4  # per period; cluster-aware batches do not need the paper's 20
     min_images: int = 24_000  # per period; 2.4 epochs of 575 images would hardly train the network
-    max_epochs: float = 42.0  # per period, for `min_images`: 80 images are not seen 300 times each
+    max_epochs: float = 100.0  # per period, for `min_images`: 80 images are done within a minute
     max_images: int = 70_000  # per period, but never less than one epoch
     learning_rate: float = Training.learning_rate
     momentum: float = Training.momentum
@@ -98,7 +98,7 @@ class Config:
         Examples
         --------
         >>> [Config().steps_per_period(n) for n in (80, 575, 10_000, 70_000)]
-        [34, 240, 240, 700]
+        [80, 240, 240, 700]
         """
         least = min(self.min_images, self.max_epochs * n_samples)
         most = max(self.max_images, n_samples)
