@@ -123,13 +123,13 @@ class EncoderScaling:
         >>> EncoderScaling("224", None, None).check("photos")
         Traceback (most recent call last):
             ...
-        ValueError: --encoder-size is for onnx:FILE: photos says itself how pictures are scaled
+        ValueError: --encoder-size is for onnx:FILE: other encoders know how they take pictures
         """
         options = {"size": self.size, "mean": self.mean, "std": self.std}
         given = [f"--encoder-{name}" for name, text in options.items() if text is not None]
         if given and not features.startswith(ONNX):
             raise ValueError(
-                f"{given[0]} is for {ONNX}FILE: {features} says itself how pictures are scaled"
+                f"{given[0]} is for {ONNX}FILE: other encoders know how they take pictures"
             )
         if given and self.size is None:
             raise ValueError(f"{given[0]} needs --encoder-size, too")

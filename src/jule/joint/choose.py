@@ -113,8 +113,8 @@ def choose_n_clusters(
     """Suggest the number of clusters whose cut of the tree has the largest score.
 
     The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). Of peaks
-    that are about equally high, the smallest number is suggested, because people rather want few
-    clusters than many. One tree gives all cuts, so nothing is trained or searched again.
+    that are about equally high, the smallest number is suggested, because the silhouette tends to
+    split classes. One tree gives all cuts, so nothing is trained or searched again.
 
     Parameters
     ----------
