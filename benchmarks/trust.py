@@ -1,8 +1,8 @@
 """What a run claims without labels, against labels: confidence, doubts, the number of clusters.
 
 `python -m benchmarks.trust [SET ...]` runs joint learning with default settings, three seeds per
-set, once with the true number of clusters and once without. It takes hours. Runs that an
-interrupted benchmark has finished are not repeated.
+set, once with the true number of clusters and once without. It takes hours. The runs are kept in
+the folder `--runs`, so that they are not repeated.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from torch import get_num_threads
 
-from benchmarks.common import RESULTS, package_versions, seconds, write
+from benchmarks.common import RESULTS, write
 from benchmarks.photos import flowers
-from jule import JULE
 from jule.evaluation import accuracy, calibration_error, nmi, with_own_class
 from jule.forward.assign import label_confidence
-from jule.images import load_dataset
+from jule.images import Dataset, load_dataset
+from jule.joint.config import kind_of, preset
+from jule.paper.joint import learn
 from jule.report.summary import doubtful_samples
+from jule.runs.encoding import as_encoder, encode
+from jule.runs.results import RunResults
 
 SEEDS = 3
-PIXELS = ("usps", "digits", "umist", "mnist-test", "cmu-pie", "coil20", "coil100")
+PIXELS = ("usps", "digits", "umist", "mnist-test", "cmu-pie", "coil20", "coil100", "mnist")
 PHOTOS, FLOWER_PIXELS = "flowers17, photos", "flowers17, pixels"
 SETS = (PHOTOS, *PIXELS, FLOWER_PIXELS)
 SIDE = 64  # of the flowers whose pixels are clustered
@@ -53,18 +56,28 @@ def judge(confidence: NDArray[np.floating], is_right: NDArray[np.bool_]) -> dict
     return found
 
 
-def measure(name: str, seed: int) -> dict[str, Any]:
-    """Return what one seed claims on one set, and what is true."""
+def learn_set(name: str, seed: int, k: int | None, runs: Path) -> RunResults:
+    """Run joint learning on a set, or read the run that an earlier measurement kept."""
     images, classes, features = load(name)
-    k = len(np.unique(classes))
-    taken, model = seconds(lambda: JULE(k, features=features, random_state=seed).fit(images))
-    result, is_right = model.result_, with_own_class(classes, model.labels_)
+    samples = encode(as_encoder(features), images)
+    kind = kind_of(samples.shape[1:], encoded=features != "pixels")
+    config = preset("default", of=kind, n_clusters=k, seed=seed)
+    what = "learned" if k else "open"
+    folder = runs / f"{what}-{name.replace(', ', '-')}-{seed}"
+    return learn(Dataset(name, samples, classes), config, folder)
+
+
+def measure(name: str, seed: int, runs: Path) -> dict[str, Any]:
+    """Return what one seed claims on one set, and what is true."""
+    classes = load(name)[1]
+    given = learn_set(name, seed, len(np.unique(classes)), runs)
+    result, is_right = given.result, with_own_class(classes, given.result.labels)
     doubted, _ = doubtful_samples(result)
-    open_taken, open_model = seconds(lambda: JULE(features=features, random_state=seed).fit(images))
-    assert open_model.choice_ is not None
+    opened = learn_set(name, seed, None, runs)
+    assert opened.result.choice is not None
     return {
-        "nmi": nmi(classes, model.labels_),
-        "ac": accuracy(classes, model.labels_),
+        "nmi": nmi(classes, result.labels),
+        "ac": accuracy(classes, result.labels),
         "chosen": result.chosen,
         "with their class": float(is_right.mean()),
         "learned graph alone": judge(label_confidence([result.graph], result.labels), is_right),
@@ -74,36 +87,30 @@ def measure(name: str, seed: int) -> dict[str, Any]:
             "listed and wrong": int((~is_right[doubted]).sum()),
             "wrong": int((~is_right).sum()),
         },
-        "seconds": taken,
-        "suggested": [number for number, _ in open_model.choice_.candidates],
-        "nmi, suggested": nmi(classes, open_model.labels_),
-        "ac, suggested": accuracy(classes, open_model.labels_),
-        "seconds, suggested": open_taken,
+        "seconds": given.seconds,
+        "suggested": [number for number, _ in opened.result.choice.candidates],
+        "nmi, suggested": nmi(classes, opened.result.labels),
+        "ac, suggested": accuracy(classes, opened.result.labels),
+        "seconds, suggested": opened.seconds,
     }
-
-
-def earlier(path: Path, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the finished runs of an interrupted benchmark with the same settings and versions."""
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    same = record.get("settings") == settings and record.get("versions") == package_versions()
-    return dict(record["measured"]) if same else {}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}")
-    wanted = parser.parse_args().sets or SETS
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs are kept")
+    given = parser.parse_args()
     settings = {"threads": get_num_threads(), "side of flowers17, pixels": SIDE}
     path = RESULTS / "trust.json"
-    measured = earlier(path, settings)
-    for name in wanted:
-        found = measured.setdefault(name, {"clusters": len(np.unique(load(name)[1])), "seeds": {}})
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    measured = record["measured"] if record.get("settings") == settings else {}
+    for name in given.sets or SETS:
+        seeds = {}
         for seed in range(SEEDS):
-            if str(seed) not in found["seeds"]:
-                found["seeds"][str(seed)] = measure(name, seed)
-                print(name, seed, found["seeds"][str(seed)], flush=True)
-                measured = earlier(path, settings) | {name: found}  # another process may write, too
-                write("trust", "python -m benchmarks.trust", settings, measured)
+            seeds[str(seed)] = measure(name, seed, given.runs)
+            print(name, seed, seeds[str(seed)], flush=True)
+        measured[name] = {"clusters": len(np.unique(load(name)[1])), "seeds": seeds}
+        write("trust", "python -m benchmarks.trust", settings, measured)
 
 
 if __name__ == "__main__":
