@@ -35,7 +35,7 @@ SETS = (PHOTOS, *PIXELS, FLOWER_PIXELS)
 SIDE = 64  # of the flowers whose pixels are clustered
 
 
-def load(name: str) -> tuple[NDArray[np.uint8], NDArray[np.integer], str]:
+def load(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64], str]:
     """Return the images of a set, their classes, and what the clustering sees of them."""
     if name == PHOTOS:
         return *flowers(), "photos"
