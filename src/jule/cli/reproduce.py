@@ -125,13 +125,22 @@ def _list_experiments(results: Path) -> None:
 
 
 def _write_files(experiments: list[Experiment], results: Path) -> list[Path]:
-    """Write the files that experiments render beside their records; return those that changed."""
+    """Write the files that experiments render beside their records; return those that changed.
+
+    Figures that cannot be drawn are left out, with a line that says why.
+    """
     from jule.files import write_atomic
 
     changed = []
     for experiment in experiments:
-        for name, text in experiment.files(results).items():
-            path, content = results / name, f"{text}\n".encode()
+        for name, render in experiment.files(results).items():
+            path = results / name
+            try:
+                text = render if isinstance(render, str) else render()
+            except ImportError as error:
+                say(f"left out {path}: {error}")
+                continue
+            content = f"{text}\n".encode()
             if not path.exists() or path.read_bytes() != content:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(path, content, private=False)
@@ -158,3 +167,5 @@ def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -
         for name, table in experiment.render(results).items():
             for line in ("", name, "", *table.split("\n")):
                 say(line)
+    for path in _write_files(experiments, results):
+        say(f"wrote {path}")

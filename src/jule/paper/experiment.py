@@ -20,6 +20,7 @@ from jule.progress import Progress
 from jule.text import match_name
 
 Renderer = Callable[[Path], str]  # from the results folder to Markdown
+Content = str | Callable[[], str]  # of a file; figures are functions that draw them
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,12 @@ class Experiment(ABC):
     def tables(self) -> Mapping[str, Renderer]:
         """Return the renderers of the Markdown tables, by table name."""
 
-    def files(self, results: Path) -> Mapping[str, str]:
-        """Return further files that are rendered from the records, by their path in results."""
+    def files(self, results: Path) -> Mapping[str, Content]:
+        """Return further files that are rendered from the records, by their path in results.
+
+        Figures are functions that return SVG text (see `jule.paper.figures`). They are left out if
+        calling them raises ImportError.
+        """
         del results  # most experiments have none
         return {}
 
