@@ -85,8 +85,8 @@ class Scored:
     def __init__(self, scores):
         self.scores = scores
 
-    def measure(self, labels):
-        return self.scores.get(int(labels.max()) + 1, 0.0), 0.0
+    def measure_all(self, cuts):
+        return [(self.scores.get(int(labels.max()) + 1, 0.0), 0.0) for labels in cuts]
 
 
 @pytest.mark.parametrize(("gap", "k"), [(0.01, 3), (0.03, 6)])

@@ -61,6 +61,20 @@ def test_large_sets_are_sampled_always_in_the_same_way():
     np.testing.assert_array_equal(one.rows, two.rows)
     labels = (vectors[:, 0] > 0).astype(np.int32)
     separation, inside = one.measure(labels)
-    assert inside == modularity(graph, labels)
+    assert inside == pytest.approx(modularity(graph, labels))
     assert one.score(labels) == separation + inside
     assert separation == pytest.approx(silhouette(vectors, labels), abs=0.02)
+
+
+@given(seed=st.integers(0, 10_000), n=st.integers(4, 40))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_several_clusterings_are_scored_like_each_alone(seed, n):
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=(n, 3))
+    graph = affinity_graph(nearest_neighbors(vectors, 3))
+    cuts = [rng.integers(0, k, n).astype(np.int32) for k in (1, 2, 5, n)]  # nested or not
+    found = Space.of(vectors, graph).measure_all(cuts)
+    for labels, (separation, inside) in zip(cuts, found, strict=True):
+        alone = silhouette_by_hand(vectors, labels) if len(set(labels.tolist())) > 1 else 0.0
+        assert separation == pytest.approx(alone, abs=1e-9)
+        assert inside == pytest.approx(modularity(graph, labels), abs=1e-12)

@@ -139,10 +139,13 @@ def choose_n_clusters(
     """
     enough = max(tree.n_initial // 2, min(tree.n_initial, EVERY))
     most = max(2, min(most, enough, tree.n_samples - 1))
-    evidence = []
-    for k in considered(most):
-        labels = tree.cut(k, min_cluster_size or default_min_cluster_size(tree.n_samples, k))
-        evidence.append((k, *space.measure(labels)))
+    numbers = considered(most)
+    cuts = [
+        tree.cut(k, min_cluster_size or default_min_cluster_size(tree.n_samples, k))
+        for k in numbers
+    ]
+    found = space.measure_all(cuts)
+    evidence = [(k, *scores) for k, scores in zip(numbers, found, strict=True)]
     scores = np.array([separation + inside for _, separation, inside in evidence])
     peaks = _peaks(scores)
     first = next(place for place in peaks if scores[place] >= scores.max() - TIE)

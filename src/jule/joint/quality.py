@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward import Digraph
-from jule.forward.assign import modularity
+from jule.forward.jit import njit
 
 MOST_SAMPLES = 4_000  # whose silhouettes are computed; each is compared with every cluster
 
@@ -32,7 +33,7 @@ def silhouette(vectors: NDArray[np.floating], labels: NDArray[np.integer]) -> fl
     >>> silhouette(np.array([[0.0], [1.0], [9.0]]), np.array([0, 0, 1])).__round__(3)
     0.657
     """
-    return _silhouette(_centred(vectors), labels)
+    return _silhouettes(_centred(vectors), [labels])[0]
 
 
 def _centred(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -41,22 +42,120 @@ def _centred(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return centred
 
 
-def _silhouette(vectors: NDArray[np.float64], labels: NDArray[np.integer]) -> float:
-    _, labels, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    if len(sizes) < 2:
-        return 0.0
-    every = np.arange(len(labels))
+def _silhouettes(vectors: NDArray[np.float64], cuts: Sequence[NDArray[np.integer]]) -> list[float]:
+    """Return the mean silhouette of each of several clusterings of the same vectors.
+
+    Sums of squared distances are computed once for the parts that all clusterings leave together,
+    and added up: the cuts of a tree have hardly more parts than the finest of them has clusters.
+    """
+    levels = _refine(cuts)
+    parts = levels[-1].parts
+    order, sizes = np.argsort(parts, kind="stable"), np.bincount(parts)
+    totals = np.add.reduceat(vectors[order], np.cumsum(sizes) - sizes)
     squares = np.einsum("ij,ij->i", vectors, vectors)
-    starts = np.cumsum(sizes) - sizes
-    totals = np.add.reduceat(vectors[np.argsort(labels, kind="stable")], starts)  # per cluster
-    sums = sizes * squares[:, None] - 2.0 * vectors @ totals.T + np.bincount(labels, squares)
-    own = sums[every, labels]
-    distances = np.maximum(sums, 0.0) / sizes
-    distances[every, labels] = np.inf
-    a, b = np.maximum(own, 0.0) / np.maximum(sizes[labels] - 1, 1), distances.min(axis=1)
-    largest = np.maximum(a, b)
-    is_defined = (sizes[labels] > 1) & (largest > 0)
-    return float(np.where(is_defined, (b - a) / np.where(largest > 0, largest, 1.0), 0.0).mean())
+    # (sample, part): the sum of the squared distances of a sample from the samples of a part.
+    sums = -2.0 * vectors @ totals.T
+    sums += squares[:, None] * sizes
+    sums += np.bincount(parts, squares)
+    found = np.empty(len(levels))
+    for place in reversed(range(len(levels))):
+        level = levels[place]
+        labels = level.clusters[level.parts]
+        sizes = np.bincount(labels, minlength=level.n_clusters)
+        coarser = np.zeros((len(vectors), level.n_coarser))
+        each = np.empty(len(vectors))
+        _add_up(sums, level.clusters, level.coarser, labels, sizes, coarser, each)
+        found[place], sums = each.mean(), coarser
+    return found.tolist()
+
+
+@njit(cache=True)
+def _add_up(sums, clusters, coarser, labels, sizes, coarser_sums, found):
+    """Compute the silhouette of each sample, and its sums for the parts of the level before."""
+    n_clusters = len(sizes)
+    of_cluster = np.empty(n_clusters)
+    for i in range(len(sums)):
+        of_cluster[:] = 0.0
+        for part in range(len(clusters)):
+            of_cluster[clusters[part]] += sums[i, part]
+            coarser_sums[i, coarser[part]] += sums[i, part]
+        own = labels[i]
+        found[i] = 0.0
+        if sizes[own] < 2 or n_clusters < 2:
+            continue
+        nearest = np.inf
+        for cluster in range(n_clusters):
+            if cluster != own:
+                nearest = min(nearest, of_cluster[cluster] / sizes[cluster])
+        a, b = max(of_cluster[own], 0.0) / (sizes[own] - 1), max(nearest, 0.0)
+        if max(a, b) > 0.0:
+            found[i] = (b - a) / max(a, b)
+
+
+def _modularities(graph: Digraph, cuts: Sequence[NDArray[np.integer]]) -> list[float]:
+    """Return the modularity of each of several clusterings, from the affinities between parts."""
+    finest = _refine(cuts)[-1].parts
+    n_parts = int(finest.max()) + 1
+    between = finest[:, None] * n_parts + finest[graph.indices]
+    pairs, place = np.unique(between, return_inverse=True)
+    weights = np.bincount(place.reshape(-1), graph.weights.reshape(-1))
+    source, target = np.divmod(pairs, n_parts)
+    first = np.zeros(n_parts, np.int64)
+    first[finest] = np.arange(len(finest))  # a sample of each part
+    total = float(weights.sum())
+    found = []
+    for labels in cuts:
+        of_part = labels[first]
+        from_, to = of_part[source], of_part[target]
+        k = int(of_part.max()) + 1
+        out_mass, in_mass = np.bincount(from_, weights, k), np.bincount(to, weights, k)
+        inside = float(weights[from_ == to].sum())
+        expected = float(out_mass @ in_mass)
+        found.append(inside / total - expected / total**2 if total else 0.0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The parts of the samples that a clustering and all before it leave together.
+
+    Attributes
+    ----------
+    parts
+        (n,) part of each sample.
+    clusters, n_clusters
+        (parts,) cluster of each part, without gaps, and how many there are.
+    coarser, n_coarser
+        (parts,) part of the level before that each part lies in, and how many there are.
+    """
+
+    parts: NDArray[np.int64]
+    clusters: NDArray[np.int64]
+    n_clusters: int
+    coarser: NDArray[np.int64]
+    n_coarser: int
+
+
+def _refine(cuts: Sequence[NDArray[np.integer]]) -> list[_Level]:
+    """Return the parts of the first clustering, of the first two, and so on."""
+    parts = np.zeros(len(cuts[0]), np.int64)
+    levels = []
+    for labels in cuts:
+        clusters, n_clusters = _without_gaps(labels.astype(np.int64))
+        n_coarser = int(parts.max()) + 1
+        finer, n_finer = _without_gaps(parts * n_clusters + clusters)
+        of_part, before = np.zeros(n_finer, np.int64), np.zeros(n_finer, np.int64)
+        of_part[finer], before[finer] = clusters, parts
+        levels.append(_Level(finer, of_part, n_clusters, before, n_coarser))
+        parts = finer
+    return levels
+
+
+def _without_gaps(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Return small numbers renumbered 0, 1, ..., and how many different ones there are."""
+    occurs = np.zeros(int(numbers.max()) + 1, np.int64)
+    occurs[numbers] = 1
+    return (np.cumsum(occurs) - 1)[numbers], int(occurs.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +206,24 @@ class Space:
         >>> space.measure(np.array([0, 0, 1, 1]))[1], space.measure(np.array([0, 1, 0, 1]))[1]
         (0.5, -0.5)
         """
-        return _silhouette(self.vectors, labels[self.rows]), modularity(self.graph, labels)
+        return self.measure_all([labels])[0]
+
+    def measure_all(self, cuts: Sequence[NDArray[np.integer]]) -> list[tuple[float, float]]:
+        """Return the silhouette and the modularity of each of several clusterings.
+
+        For cuts of a tree, it takes hardly longer than the finest of them alone.
+
+        Examples
+        --------
+        >>> from jule.forward import affinity_graph, nearest_neighbors
+        >>> line = np.array([[0.0], [1.0], [8.0], [9.0]])
+        >>> space = Space.of(line, affinity_graph(nearest_neighbors(line, 1)))
+        >>> cuts = [np.array([0, 0, 1, 1]), np.array([0, 0, 1, 2])]
+        >>> space.measure_all(cuts) == [space.measure(labels) for labels in cuts]
+        True
+        """
+        separations = _silhouettes(self.vectors, [labels[self.rows] for labels in cuts])
+        return list(zip(separations, _modularities(self.graph, cuts), strict=True))
 
     def score(self, labels: NDArray[np.integer]) -> float:
         """Return the silhouette plus the modularity of labels."""
