@@ -86,7 +86,7 @@ class Scored:
         self.scores = scores
 
     def measure_all(self, cuts):
-        return [(self.scores.get(int(labels.max()) + 1, 0.0), 0.0) for labels in cuts]
+        return [self.scores.get(int(labels.max()) + 1, (0.0, 0.0)) for labels in cuts]
 
 
 @pytest.mark.parametrize(("gap", "k"), [(0.01, 3), (0.03, 6)])
@@ -94,9 +94,34 @@ def test_of_peaks_about_equally_high_the_smallest_is_suggested(gap, k):
     n = 40
     merges = np.array([[0, 1], *[[i + 1, n + i - 1] for i in range(1, n - 1)]])
     tree = MergeTree(n, merges, np.linspace(1.0, 0.1, n - 1))
-    choice = choose_n_clusters(tree, Scored({3: 1.0 - gap, 6: 1.0, 9: 0.5}))
+    choice = choose_n_clusters(tree, Scored({3: (1.0 - gap, 0.5), 6: (1.0, 0.5), 9: (0.5, 0.5)}))
     assert choice.k == k
     assert {number for number, _ in choice.candidates} == {3, 6, 9}
+
+
+@pytest.mark.parametrize(
+    ("scores", "k"),
+    [
+        ({3: (0.4, 0.9), 6: (0.6, 0.85)}, 3),  # the silhouette splits clusters of the graph
+        ({3: (0.4, 0.9), 6: (0.6, 0.895)}, 6),  # which are no clusters of the graph here
+        ({3: (0.4, 0.9), 4: (0.5, 0.88), 5: (0.6, 0.87)}, 3),  # no peak before the best score
+        ({3: (0.4, 0.8), 6: (0.2, 0.9)}, 3),  # nothing is split only because the graph allows it
+    ],
+)
+def test_numbers_that_split_clusters_of_the_graph_are_not_suggested(scores, k):
+    n = 40
+    merges = np.array([[0, 1], *[[i + 1, n + i - 1] for i in range(1, n - 1)]])
+    tree = MergeTree(n, merges, np.linspace(1.0, 0.1, n - 1))
+    assert choose_n_clusters(tree, Scored(scores)).k == k
+
+
+def test_all_numbers_near_a_large_suggestion_are_considered():
+    rng = np.random.default_rng(0)
+    centres = np.stack(np.meshgrid(range(8), range(8)), -1).reshape(-1, 2)[:61]
+    samples = np.concatenate([rng.normal(centre, 0.03, (12, 2)) for centre in centres])
+    choice = choice_for(samples, n_neighbors=8)
+    assert choice.k == 61
+    assert 61 not in considered(choice.evidence[-1][0])
 
 
 # Choices from a file

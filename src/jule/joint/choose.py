@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,10 @@ MOST_CLUSTERS = 400
 EVERY = 30  # numbers of clusters up to this one are all considered ...
 LARGER = 30  # ... and that many larger ones
 SUGGESTIONS = 3
-TIE = 0.02  # scores, of at most 2, that differ by less are about equally good
+TIE = 0.01  # of the largest possible value: what differs by less is about equally good
+HIGHEST = 2.0  # score: silhouette and modularity are at most 1
+
+Evidence: TypeAlias = list[tuple[int, float, float]]  # number of clusters, silhouette, modularity
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class Choice:
     sureness
         Its score as a fraction of the largest possible score, from 0 to 1.
     candidates
-        The suggestion and the next best numbers of clusters, with their scores. None of them is
-        worse than the numbers next to it.
+        The suggestion and the next best numbers of clusters, with their scores. None of the latter
+        is worse than the numbers next to it.
     evidence
         Silhouette and modularity of all numbers of clusters that were considered; their sum is the
         score.
@@ -112,9 +115,10 @@ def choose_n_clusters(
 ) -> Choice:
     """Suggest the number of clusters whose cut of the tree has the largest score.
 
-    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). Of peaks
-    that are about equally high, the smallest number is suggested, because the silhouette tends to
-    split classes. One tree gives all cuts, so nothing is trained or searched again.
+    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). The
+    silhouette tends to split classes. So numbers with about the largest modularity up to that of
+    the largest score come first, and of peaks that are about equally high, the smallest number.
+    One tree gives all cuts, so nothing is trained or searched again.
 
     Parameters
     ----------
@@ -139,21 +143,47 @@ def choose_n_clusters(
     """
     enough = max(tree.n_initial // 2, min(tree.n_initial, EVERY))
     most = max(2, min(most, enough, tree.n_samples - 1))
-    numbers = considered(most)
-    cuts = [
-        tree.cut(k, min_cluster_size or default_min_cluster_size(tree.n_samples, k))
-        for k in numbers
-    ]
-    found = space.measure_all(cuts)
-    evidence = [(k, *scores) for k, scores in zip(numbers, found, strict=True)]
-    scores = np.array([separation + inside for _, separation, inside in evidence])
-    peaks = _peaks(scores)
-    first = next(place for place in peaks if scores[place] >= scores.max() - TIE)
-    others = sorted(set(peaks) - {first}, key=lambda place: -scores[place])
-    best = [(evidence[place][0], float(scores[place])) for place in (first, *others)]
+
+    def measure(numbers: list[int]) -> Evidence:
+        sizes = (min_cluster_size or default_min_cluster_size(tree.n_samples, k) for k in numbers)
+        cuts = [tree.cut(k, size) for k, size in zip(numbers, sizes, strict=True)]
+        found = space.measure_all(cuts)
+        return [(k, *scores) for k, scores in zip(numbers, found, strict=True)]
+
+    evidence = measure(considered(most))
+    place = _suggested_place(evidence)
+    around = [k for k, _, _ in evidence[max(0, place - 1) : place + 2]]
+    between = sorted(set(range(around[0], around[-1])) - {k for k, _, _ in evidence})
+    if between:  # of larger numbers, only some were considered
+        evidence = sorted(evidence + measure(between))
+        place = _suggested_place(evidence)
+    scores = _scores(evidence)
+    others = sorted(set(_peaks(scores)) - {place}, key=lambda other: -scores[other])
+    best = [(evidence[one][0], float(scores[one])) for one in (place, *others)]
     k, score = best[0]
-    sureness = float(np.clip(score / 2, 0.0, 1.0))
+    sureness = float(np.clip(score / HIGHEST, 0.0, 1.0))
     return Choice(k, sureness, tuple(best[:SUGGESTIONS]), tuple(evidence))
+
+
+def _suggested_place(evidence: Evidence) -> int:
+    """Return the place of the suggested number of clusters in the evidence.
+
+    The silhouette rises where classes are split, and the modularity falls. So of the numbers up to
+    that with the largest score, only those count whose modularity is about the largest.
+    """
+    scores, inside = _scores(evidence), np.array([inside for _, _, inside in evidence])
+    peaks = np.array(_peaks(scores))
+    tie = TIE * HIGHEST
+    best = peaks[scores[peaks] >= scores.max() - tie][0]
+    largest = inside[: best + 1].max()
+    joined = peaks[(peaks <= best) & (inside[peaks] >= largest - TIE)]
+    if len(joined) == 0:
+        return int(inside[: best + 1].argmax())
+    return int(joined[scores[joined] >= scores[joined].max() - tie][0])
+
+
+def _scores(evidence: Evidence) -> NDArray[np.float64]:
+    return np.array([separation + inside for _, separation, inside in evidence])
 
 
 def considered(most: int) -> list[int]:
