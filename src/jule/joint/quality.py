@@ -70,7 +70,15 @@ def _silhouettes(vectors: NDArray[np.float64], cuts: Sequence[NDArray[np.integer
 
 
 @njit(cache=True)
-def _add_up(sums, clusters, coarser, labels, sizes, coarser_sums, found):
+def _add_up(
+    sums: NDArray[np.float64],
+    clusters: NDArray[np.int64],
+    coarser: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    coarser_sums: NDArray[np.float64],
+    found: NDArray[np.float64],
+) -> None:
     """Compute the silhouette of each sample, and its sums for the parts of the level before."""
     n_clusters = len(sizes)
     of_cluster = np.empty(n_clusters)
