@@ -117,6 +117,23 @@ def test_an_open_number_of_clusters_is_suggested(jule, arrays, tmp_path):
     assert results.result.n_clusters == results.result.choice.k
 
 
+def test_several_networks_are_trained_and_sort_new_images(jule, arrays, tmp_path):
+    run = tmp_path / "run"
+    options = ["-k", 3, "--rounds", 1, "--ensemble", 2, "--out", run]
+    done = jule("cluster", "digits.npz", *options, cwd=arrays)
+    assert done.exit_code == 0, done.output
+    results = read_results(RunFolder(run))
+    assert (results.config.ensemble, len(results.result.member_trees)) == (2, 2)
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Here 2 networks were trained one after another" in page
+    assert "<td>all</td>" in page
+    done = jule("predict", run, "digits.npz", "--to", tmp_path / "sorted", cwd=arrays)
+    assert done.exit_code == 0, done.output
+    done = jule("cut", run, "-k", 5)
+    assert done.exit_code == 0, done.output
+    assert {row["cluster"] for row in rows(run / "labels-5.csv")} == set("01234")
+
+
 def test_a_run_is_replaced_if_told(jule, refused, copied, arrays):
     arguments = ["cluster", "digits.npz", "-k", 2, "--rounds", 1, "--out", copied]
     assert "--overwrite" in refused(*arguments, cwd=arrays)
@@ -159,7 +176,7 @@ def test_bad_input_is_one_clear_message_and_leaves_no_run(refused, arrays, tmp_p
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("option", [["-k", "0"], ["--device", "tpu"]])
+@pytest.mark.parametrize("option", [["-k", "0"], ["--device", "tpu"], ["--ensemble", "0"]])
 def test_impossible_options_are_usage_errors(jule, arrays, tmp_path, option):
     done = jule("cluster", "digits.npz", *option, "--out", tmp_path / "run", cwd=arrays)
     assert done.exit_code == 2

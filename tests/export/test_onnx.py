@@ -52,6 +52,7 @@ CASES = {
     "normalised": ((37, 29, 3), {"max_side": 20, "normalize": True}),
     "enlarged": ((8, 6), {"min_side": 16}),
     "vectors": ((7,), {}),
+    "two networks side by side": ((16, 16), {"members": 2}),
 }
 
 

@@ -108,6 +108,19 @@ def test_confidence_is_the_mean_over_graphs():
     graphs = [affinity_graph(nearest_neighbors(samples, 5)) for samples in (first, second)]
     apart = [label_confidence([graph], labels) for graph in graphs]
     np.testing.assert_allclose(label_confidence(graphs, labels), np.mean(apart, axis=0))
+
+
+def test_votes_count_like_one_more_graph():
+    (first, labels), (second, _) = random_case(0), random_case(1)
+    graphs = [affinity_graph(nearest_neighbors(samples, 5)) for samples in (first, second)]
+    votes = np.random.default_rng(2).integers(-1, 4, (3, len(labels)))
+    some = np.array([3, 0, 17])
+    found = cluster_fractions(graphs, labels, some, votes)
+    shares = [[(votes[:, i] == cluster).mean() for cluster in range(4)] for i in some]
+    expected = (2 * cluster_fractions(graphs, labels, some) + shares) / 3
+    np.testing.assert_allclose(found, expected)
+    own = label_confidence(graphs, labels, votes)[some]
+    np.testing.assert_allclose(own, expected[np.arange(3), labels[some]])
     every = np.arange(len(labels))
     fractions = cluster_fractions(graphs, labels, every)
     np.testing.assert_allclose(fractions.sum(axis=1), 1.0)

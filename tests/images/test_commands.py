@@ -42,6 +42,16 @@ def test_info_prints_sizes_what_is_skipped_and_an_estimate(run):
     assert "GB of memory; reading the pictures 1 s" in found
 
 
+def test_info_counts_the_networks_of_an_ensemble(run, monkeypatch):
+    monkeypatch.setattr("jule.runs.cost.products_per_second", lambda: 1e8)
+    minutes = []
+    for ensemble in ("1", "3"):
+        code, found, _ = run("info", "photos", "-k", "3", "--size", "32", "--ensemble", ensemble)
+        assert code == 0
+        minutes.append(float(found.partition("will take about ")[2].split(" min")[0]))
+    assert minutes[1] == pytest.approx(3 * minutes[0], rel=0.2)
+
+
 def test_info_full_decodes_all_pictures_into_the_cache(run, tmp_path):
     assert "decoded pictures of 0 sources take 0.0 MB" in run("cache")[1]
     code, found, _ = run("info", "photos", "--size", "8", "--full")

@@ -51,6 +51,25 @@ def test_a_state_is_loaded_as_it_was_saved(tmp_path):
     assert found.representation is None
 
 
+def test_a_state_of_an_ensemble_is_loaded_as_it_was_saved(tmp_path):
+    history = (PERIOD, replace(PERIOD, member=1))
+    saved = replace(state(2), member=1, history=history)
+    save_state(tmp_path, saved, IDENTITY)
+    assert_same(load_state(tmp_path, IDENTITY), saved)
+
+
+def test_a_state_of_an_older_version_has_one_network(tmp_path):
+    """It has no `member`, and its settings lack those that were added since."""
+    older = asdict(PERIOD)
+    del older["member"]
+    stored(tmp_path, periods=1, member="left out", history=[older])
+    config = IDENTITY["config"] | {"ensemble": 1}
+    found = load_state(tmp_path, IDENTITY | {"config": config})
+    assert (found.member, found.history[0].member) == (0, 0)
+    with pytest.raises(ValueError, match="different config"):
+        load_state(tmp_path, IDENTITY | {"config": config | {"ensemble": 3}})
+
+
 def test_the_newest_state_is_loaded_and_two_are_kept(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for periods in (1, 2, 3):
@@ -149,6 +168,8 @@ BAD_PERIOD = asdict(PERIOD) | {"steps": "many"}
     [
         {"round": -1},
         {"round": "left out"},
+        {"member": -1},
+        {"member": None},
         {"number": 1.5},
         {"step": True},
         {"step": 10**30},

@@ -7,14 +7,14 @@ CONFIG = Config(n_clusters=10)
 
 
 def test_more_images_take_longer_and_more_memory():
-    few, many = (estimate_cost(n, (16, 16), CONFIG) for n in (1_000, 1_000_000))
+    few, many = (estimate_cost(n, (28, 28), CONFIG) for n in (1_000, 1_000_000))
     assert 0 < few.seconds < many.seconds
-    assert many.memory - few.memory == 4 * 16 * 16 * (1_000_000 - 1_000)
+    assert many.memory - few.memory == 4 * 28 * 28 * (1_000_000 - 1_000)
 
 
 def test_colour_counts_in_memory():
-    grey, colour = (estimate_cost(10_000, shape, CONFIG) for shape in ((8, 8), (8, 8, 3)))
-    assert colour.memory - grey.memory == 4 * 10_000 * 8 * 8 * 2
+    grey, colour = (estimate_cost(10_000, shape, CONFIG) for shape in ((32, 32), (32, 32, 3)))
+    assert colour.memory - grey.memory == 4 * 10_000 * 32 * 32 * 2
 
 
 def test_photographs_are_encoded_first():
@@ -28,6 +28,13 @@ def test_photographs_are_encoded_first():
 def test_one_cluster_needs_no_training():
     one, ten = (estimate_cost(1_000, (32, 32), Config(n_clusters=k)) for k in (1, 10))
     assert one.seconds < ten.seconds / 5
+
+
+def test_an_ensemble_takes_as_many_times_as_long():
+    one, three = (estimate_cost(2_000, (28, 28), Config(n_clusters=10, ensemble=n)) for n in (1, 3))
+    assert 2.5 < three.seconds / one.seconds < 4  # the speed is measured twice
+    large = Config(n_clusters=10, ensemble=10)
+    assert estimate_cost(2_000, (28, 28), large).memory > one.memory
 
 
 def test_vectors_have_an_estimate_too():

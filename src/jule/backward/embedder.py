@@ -5,9 +5,9 @@ Shapes in comments: n samples, c channels, h x w pixels.
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,13 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jule.backward.networks import NETWORKS, Network, build_network, network_name
-from jule.backward.plan import RESIDUAL_HIDDEN, input_size, n_weights
-from jule.memory import check_memory
-
-CUSTOM = "custom"  # name of a network that is not in the registry, in a description
-DESCRIBED = frozenset({"size", "channels", "normalize", "network", "options", "class"})
-BYTES_PER_VALUE = 8  # a float32, and once more while it is drawn or copied
+from jule.backward.networks import Ensemble, Network, build_network
+from jule.backward.plan import input_size
 
 # The network computes in float32. Squares of larger values overflow, those of smaller ones vanish.
 LEAST_VALUE, LARGEST_VALUE = 2.0**-60, 2.0**60
@@ -68,6 +63,23 @@ class Embedder(nn.Module):
         self.register_buffer("mean", mean)
         self.register_buffer("std", std)
 
+    @property
+    def members(self) -> list[nn.Module]:
+        """The networks side by side; usually one."""
+        return list(self.body.members) if isinstance(self.body, Ensemble) else [self.body]
+
+    def member(self, number: int) -> Embedder:
+        """Return one of the networks side by side as an embedder that shares its weights.
+
+        Examples
+        --------
+        >>> embedder = build_embedder(np.zeros((4, 28, 28), np.uint8), members=3)
+        >>> embedder.member(2)(torch.zeros(2, 1, 28, 28)).shape
+        torch.Size([2, 160])
+        """
+        body = self.members[number]
+        return Embedder(body, self.mean, self.std, self.size, normalize=self.normalize)
+
     def scaled(self, x: Tensor) -> Tensor:
         """Resize and standardise raw images, or standardise vectors, for the network."""
         if x.ndim == 2:
@@ -97,11 +109,14 @@ class Embedder(nn.Module):
         """
         if name == "top":
             return self(x)  # type: ignore[no-any-return]
-        if not isinstance(self.body, Network):
-            raise ValueError(
-                f"layer {name!r} exists only in the networks of jule; use 'top' with your own"
-            )
-        outputs = self.body.layers(self.scaled(x))
+        scaled, found = self.scaled(x), []
+        for member in self.members:
+            if not isinstance(member, Network):
+                raise ValueError(
+                    f"layer {name!r} exists only in the networks of jule; use 'top' with your own"
+                )
+            found.append(member.layers(scaled))
+        outputs = [torch.cat(layer, dim=1) for layer in zip(*found, strict=True)]
         names = tap_names(len(outputs))
         if name not in names:
             raise ValueError(f"unknown layer {name!r}: choose one of {', '.join(names)}")
@@ -171,6 +186,7 @@ def build_embedder(
     center: bool = False,
     lift: bool = False,
     seed: int = 0,
+    members: int = 1,
 ) -> Embedder:
     """Build an untrained embedder for the given samples.
 
@@ -194,6 +210,9 @@ def build_embedder(
         lengths although outputs are divided by their norms (see `Residual`).
     seed
         Random seed of the initial weights.
+    members
+        Number of networks side by side. The initial weights of the second one have the seed
+        ``seed + 1``, and so on; copies of `body` start with the same weights.
 
     Examples
     --------
@@ -207,15 +226,31 @@ def build_embedder(
     if samples.ndim > 2:
         smallest = min_side if body is None else None  # your own module may take any size
         size = input_size(samples.shape[1], samples.shape[2], smallest, max_side)
-    if body is None:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            options = {"lift": 1} if lift and network == "residual" else {}
-            body = build_network(network, (*(size or ()), len(mean)), **options)
-    if isinstance(body, Network) and not body.standardizes:
+    bodies: list[nn.Module] = []
+    if body is not None:
+        bodies = [body, *(copy.deepcopy(body) for _ in range(members - 1))]
+    else:
+        options = {"lift": 1} if lift and network == "residual" else {}
+        for number in range(members):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed + number)
+                bodies.append(build_network(network, (*(size or ()), len(mean)), **options))
+    if isinstance(bodies[0], Network) and not bodies[0].standardizes:
         mean = mean if center else np.zeros_like(mean)
         std = np.full_like(std, _scale(samples, mean))
-    return Embedder(body, torch.from_numpy(mean), torch.from_numpy(std), size, normalize=normalize)
+    scaling = torch.from_numpy(mean), torch.from_numpy(std)
+    return Embedder(side_by_side(bodies), *scaling, size, normalize=normalize)
+
+
+def side_by_side(bodies: Sequence[nn.Module]) -> nn.Module:
+    """Return an `Ensemble` of several networks, or a single one as it is.
+
+    Examples
+    --------
+    >>> type(side_by_side([nn.Flatten()])).__name__, type(side_by_side([nn.Flatten()] * 2)).__name__
+    ('Flatten', 'Ensemble')
+    """
+    return bodies[0] if len(bodies) == 1 else Ensemble(bodies)
 
 
 def _scale(vectors: NDArray, mean: NDArray[np.float32]) -> float:
@@ -277,105 +312,6 @@ def _pixel_rows(samples: NDArray, normalize: bool) -> NDArray[np.float64]:
         rms = np.sqrt(np.square(values).mean(axis=1, keepdims=True))
         values /= np.where(rms > 0, rms, 1.0)
     return values.reshape(-1, samples.shape[-1])
-
-
-def describe(embedder: Embedder) -> dict[str, Any]:
-    """Describe an embedder in plain values, from which `rebuild` can build it again.
-
-    Examples
-    --------
-    >>> describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))["network"]
-    'cnn'
-    """
-    body = embedder.body
-    about = {
-        "size": embedder.size,
-        "channels": len(embedder.mean),
-        "normalize": embedder.normalize,
-    }
-    name = network_name(body)
-    if name is None or not isinstance(body, Network):
-        return about | {"network": CUSTOM, "class": type(body).__name__}
-    return about | {"network": name, "options": body.options}
-
-
-def rebuild(about: Mapping[str, Any], body: nn.Module | None = None) -> Embedder:
-    """Build an embedder from its description; set its weights with `set_weights`.
-
-    Parameters
-    ----------
-    about
-        A description that `describe` returned.
-    body
-        An instance of the user's own network, if the description says ``"custom"``.
-
-    Examples
-    --------
-    >>> about = describe(build_embedder(np.zeros((4, 28, 28), np.uint8)))
-    >>> rebuild(about).size
-    (28, 28)
-
-    Raises
-    ------
-    ValueError
-        If the description is damaged, or describes a network that is too large for the memory.
-    """
-    size, channels, normalize = _check_description(about)
-    if body is None and about["network"] == CUSTOM:
-        raise ValueError(
-            f"this run was trained with your own network ({str(about.get('class'))[:60]}): "
-            "pass an instance of it to load the weights"
-        )
-    if body is None:
-        shape = (*(size or ()), channels)
-        options = about.get("options", {})
-        n_values = _n_values(about["network"], shape, options)
-        check_memory(BYTES_PER_VALUE * n_values, "the network")
-        with torch.random.fork_rng(devices=[]):
-            body = build_network(about["network"], shape, **options)
-    empty = torch.zeros(channels), torch.ones(channels)
-    return Embedder(body, *empty, size, normalize=normalize)
-
-
-def _check_description(about: Any) -> tuple[tuple[int, int] | None, int, bool]:
-    """Check a description and return its size, channels and normalisation."""
-    if not isinstance(about, Mapping):
-        raise ValueError("the description of the network is not an object")
-    unknown = sorted(str(name)[:60] for name in set(about) - DESCRIBED)
-    if unknown:
-        raise ValueError(f"the description of the network has unknown entries: {unknown[0]}")
-    size: Any = about.get("size")
-    channels: Any = about.get("channels")
-    if size is not None and not (
-        isinstance(size, list | tuple) and len(size) == 2 and all(map(_is_length, size))
-    ):
-        raise ValueError("the size of the images of the network is not (height, width)")
-    if not _is_length(channels):
-        raise ValueError("the network has no valid number of channels")
-    if not isinstance(about.get("normalize"), bool):
-        raise ValueError("the network does not say whether images are normalised")
-    name, options = about.get("network"), about.get("options", {})
-    if name != CUSTOM and (not isinstance(name, str) or name not in NETWORKS):
-        raise ValueError(f"unknown network {str(name)[:60]!r}")
-    allowed = {"outputs"} if size is not None else {"outputs", "hidden"}
-    if name == "residual":
-        allowed = {"hidden", "lift"}
-    if not isinstance(options, Mapping) or not set(options) <= allowed:
-        raise ValueError(f"the options of the network are not among {', '.join(sorted(allowed))}")
-    if not all(map(_is_length, options.values())):
-        raise ValueError("the options of the network are not positive whole numbers")
-    return (None if size is None else (size[0], size[1])), channels, about["normalize"]
-
-
-def _n_values(name: str, shape: tuple[int, ...], options: Mapping[str, int]) -> int:
-    """Return the number of weights of a network and of values of a sample."""
-    if name == "residual":
-        return 2 * shape[0] * options.get("hidden", RESIDUAL_HIDDEN) + shape[0]
-    return n_weights(shape, **options) + math.prod(shape)
-
-
-def _is_length(value: Any) -> bool:
-    return type(value) is int and 1 <= value < 2**31
 
 
 def best_device(name: str = "auto") -> torch.device:

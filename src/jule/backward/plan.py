@@ -7,6 +7,7 @@ KERNEL = 5
 OUTPUTS = 160  # length of the representation
 HIDDEN = 500  # width of the hidden layer for plain vectors ...
 RESIDUAL_HIDDEN = 256  # ... and of the head for vectors of an encoder
+MOST_MEMBERS = 100  # networks side by side
 LARGEST_TOP = 11  # convolutions are added while the map is larger than this ...
 LARGEST_UNPOOLED = 8  # ... and a map is pooled only if it is larger than this
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jule.cli.cluster import EnsembleOption
 from jule.cli.output import say
 from jule.cli.reading import (
     AspectOption,
@@ -29,6 +32,7 @@ from jule.progress import reading_bar
 if TYPE_CHECKING:
     from jule.images import ImageSource, ImageSpec
     from jule.images.decoding.survey import Survey
+    from jule.joint.config import Config
 
 MOST_BAD = 10
 PHOTO_SIDE = 224  # pixels, at which the encoder for photographs takes pictures
@@ -43,6 +47,7 @@ def info(
     size: Size = None,
     aspect: AspectOption = "crop",
     colour: ColourOption = "auto",
+    ensemble: EnsembleOption = 1,
     full: Annotated[
         bool,
         typer.Option(
@@ -63,6 +68,8 @@ def info(
 
       jule info photos.zip --size 96 --full
     """
+    from jule.joint.config import preset
+
     check_reading_options(size, aspect, colour)
     opened = open_not_empty(source)
     say(f"{source}: {counted(len(opened), 'picture')}")
@@ -75,7 +82,8 @@ def info(
         from jule.images.decoding.pipeline import time_decoding
 
         reading = n_images * time_decoding(opened, spec)
-    _print_estimate(opened, spec, n_images, reading, n_clusters, features)
+    settings = partial(preset, "default", n_clusters=n_clusters, ensemble=ensemble)
+    _print_estimate(opened, spec, n_images, reading, settings, features)
 
 
 def _describe(
@@ -153,17 +161,17 @@ def _print_estimate(
     spec: ImageSpec | None,
     n_images: int,
     reading: float,
-    n_clusters: int | None,
+    settings: Callable[..., Config],
     features: str,
 ) -> None:
-    from jule.joint.config import kind_of, preset
+    from jule.joint.config import kind_of
     from jule.runs.cost import estimate_cost
 
     array = opened.array()
     shape = spec.shape if spec is not None else () if array is None else array.shape[1:]
-    kind = kind_of(shape, encoded=features != PIXELS)
-    config = preset("default", of=kind, n_clusters=n_clusters)
-    cost = estimate_cost(n_images, shape, config, encoded=features != PIXELS)
+    is_encoded = features != PIXELS
+    config = settings(of=kind_of(shape, encoded=is_encoded))
+    cost = estimate_cost(n_images, shape, config, encoded=is_encoded)
     estimate = (
         f"clustering will take about {_duration(cost.seconds)} on this machine and "
         f"{cost.memory / 1e9:.1f} GB of memory"

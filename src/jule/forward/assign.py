@@ -121,7 +121,11 @@ def count_votes(
     return total.reshape(m, k)
 
 
-def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+def label_confidence(
+    graphs: Sequence[Digraph],
+    labels: NDArray[np.integer],
+    votes: NDArray[np.integer] | None = None,
+) -> NDArray[np.float64]:
     """Return the fraction of each sample's affinity, to and from others, within its own cluster.
 
     The neighbours that count for a sample are at most a third as many as its cluster has samples:
@@ -133,6 +137,9 @@ def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> 
         Digraphs over the same samples; the fractions are averaged over them.
     labels
         (n,) clusters.
+    votes
+        (m, n) clusters by other methods, -1 for none of these; the fraction of them that agrees
+        counts as much as that of a graph.
 
     Examples
     --------
@@ -142,6 +149,8 @@ def label_confidence(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> 
     [1.0, 1.0, 0.0, 0.0]
     """
     fractions = [_own_fraction(graph, labels) for graph in graphs]
+    if votes is not None:
+        fractions.append((votes == labels).mean(axis=0))
     mean: NDArray[np.float64] = np.mean(fractions, axis=0)
     return mean
 
@@ -172,7 +181,10 @@ def _both_ways(graph: Digraph, weights: NDArray[np.floating]) -> NDArray[np.floa
 
 
 def cluster_fractions(
-    graphs: Sequence[Digraph], labels: NDArray[np.integer], samples: NDArray[np.integer]
+    graphs: Sequence[Digraph],
+    labels: NDArray[np.integer],
+    samples: NDArray[np.integer],
+    votes: NDArray[np.integer] | None = None,
 ) -> NDArray[np.float64]:
     """Return the fraction of some samples' affinity, to and from others, within each cluster.
 
@@ -184,6 +196,8 @@ def cluster_fractions(
         (n,) clusters.
     samples
         (m,) the samples in question.
+    votes
+        As for `label_confidence`.
 
     Returns
     -------
@@ -213,7 +227,12 @@ def cluster_fractions(
         sums += np.bincount(back, counting[source, column], m * k)
         fractions = sums.reshape(m, k)
         found += fractions / fractions.sum(axis=1, keepdims=True)
-    return found / len(graphs)
+    if votes is None:
+        return found / len(graphs)
+    for vote in votes:
+        row = np.flatnonzero(vote[samples] >= 0)
+        found[row, vote[samples[row]]] += 1.0 / len(votes)
+    return found / (len(graphs) + 1)
 
 
 def modularity(graph: Digraph, labels: NDArray[np.integer]) -> float:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jule.backward.plan import MOST_MEMBERS
 from jule.backward.settings import BATCHES, NEGATIVES, Batches, Negatives, Training
 from jule.forward.agglomerate import INITS, Init
 from jule.forward.prepare import PREPARATIONS, Preparation
@@ -36,6 +37,7 @@ class Config:
 
     n_clusters: int | None = None  # K; None lets the merge tree suggest one
     seed: int = 0  # random seed
+    ensemble: int = 1  # networks side by side, trained with the seeds seed, seed + 1, ...
     rounds: int = 2  # the second one starts from initial clusters of the learned representation
 
     # Forward pass.
@@ -210,6 +212,8 @@ def _problems(config: Config) -> Iterator[str]:
     k = config.n_clusters
     if k is not None and not 1 <= k <= MOST:
         yield f"n_clusters must be 1 or more, or None, got {k}"
+    if not 1 <= config.ensemble <= MOST_MEMBERS:
+        yield f"ensemble must be 1 or more, and at most {MOST_MEMBERS}, got {config.ensemble}"
     for name in ("rounds", "n_neighbors", "n_near", "n_periods", "n_negatives", "per_cluster"):
         if not 1 <= getattr(config, name) <= MOST:
             yield f"{name} must be 1 or more, and at most {MOST}, got {getattr(config, name)}"

@@ -27,7 +27,8 @@ from jule.joint.clustering import (
     suggest_n_clusters,
 )
 from jule.joint.config import Config
-from jule.joint.stages import in_period
+from jule.joint.ensemble import cluster_members, common_clusters
+from jule.joint.stages import after_training, in_period
 from jule.joint.state import Period, State
 from jule.joint.warp import warps_keep_clusters
 from jule.progress import Progress
@@ -44,12 +45,16 @@ def joint_learning(
 ) -> Iterator[State]:
     """Run Algorithm 1 and yield the state after each period.
 
+    The networks of an ensemble are trained one after another, each exactly as it would be alone
+    with its own seed. A last period without training then clusters their representations side by
+    side; see `join_members`.
+
     Parameters
     ----------
     samples
         Images (n, h, w[, c]) or vectors (n, d).
     embedder
-        The network; trained in place.
+        The network, with ``config.ensemble`` members; trained in place.
     config
         All settings.
     state
@@ -68,18 +73,35 @@ def joint_learning(
     >>> [state.n_clusters for state in states][-1]
     10
     """
+    n_members = len(embedder.members)
+    if n_members != config.ensemble:
+        raise ValueError(
+            f"the settings ask for ensemble={config.ensemble}, but the network has {n_members} "
+            "side by side: build it with jule.joint.init_network"
+        )
     if state is None:
         state = begin(samples, config, progress)
     else:
         set_weights(embedder, state.network)
-    while not (state.ended and state.round + 1 == config.rounds):
-        if state.ended:
+    start = None if state.history else state
+    while state.member < config.ensemble:
+        if state.ended and state.round + 1 < config.rounds:
             learned = state.representation
             if learned is None:  # the state was read from a file
-                learned = represent(embed(embedder, samples), config, progress)
+                vectors = embed(embedder.member(state.member), samples)
+                learned = represent(vectors, config, progress)
             state = begin_round(state, learned, config)
+        elif state.ended and state.member + 1 < config.ensemble:
+            if start is None or config.init != "nearest":  # only these do not depend on the seed
+                own = replace(config, seed=config.seed + state.member + 1)
+                start = begin(samples, own, progress)
+            state = begin_member(state, start)
+        elif state.ended:
+            break
         state = next_period(state, samples, embedder, config, labels, progress)
         yield state
+    if config.ensemble > 1 and state.member < config.ensemble:
+        yield join_members(state, samples, embedder, config, labels, progress)
 
 
 def init_network(samples: NDArray, config: Config, body: nn.Module | None = None) -> Embedder:
@@ -101,6 +123,7 @@ def init_network(samples: NDArray, config: Config, body: nn.Module | None = None
         center=config.preparation != "l2",
         lift=config.preparation == "none",
         seed=config.seed,
+        members=config.ensemble,
     )
 
 
@@ -167,6 +190,33 @@ def begin_round(state: State, learned: Representation, config: Config) -> State:
     return _with_initial_clusters(following, learned, config)[0]
 
 
+def begin_member(state: State, start: State) -> State:
+    """Start the next network of an ensemble.
+
+    Parameters
+    ----------
+    state
+        The state when the network before it has ended.
+    start
+        The state before its first period, with the initial clusters of the raw samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> start = begin(np.random.default_rng(0).normal(size=(50, 2)), Config(ensemble=2))
+    >>> begin_member(start, start).member
+    1
+    """
+    return replace(
+        start,
+        member=state.member + 1,
+        seconds=state.seconds,
+        network=state.network,
+        history=state.history,
+        inputs=state.inputs,
+    )
+
+
 def _with_initial_clusters(
     state: State, representation: Representation, config: Config
 ) -> tuple[State, MergeTree, int]:
@@ -216,19 +266,21 @@ def next_period(
     1
     """
     clock = _Clock()
-    show = in_period(progress, state.n_periods, config)
+    done = sum(period.member == state.member for period in state.history)
+    show = in_period(progress, done, config, state.member)
+    network = embedder.member(state.member)
     losses = train(
-        embedder,
+        network,
         samples,
         state.labels,
         n_steps=config.steps_per_period(len(samples)) if _can_learn(state, config) else 0,
         first_step=state.step,
         settings=config.training(state.warp),
-        seed=[config.seed, state.round, state.number],
+        seed=[config.seed + state.member, state.round, state.number],
         progress=show and (lambda share: show("training", share)),
     )
     clock.ends("train")
-    embedding = embed(embedder, samples, progress=show and (lambda share: show("embedding", share)))
+    embedding = embed(network, samples, progress=show and (lambda share: show("embedding", share)))
     check_not_collapsed(embedding)
     clock.ends("embed")
     learned = represent(embedding, config, show)
@@ -256,6 +308,7 @@ def next_period(
         seconds=clock.seconds,
         nmi=None if labels is None else nmi(labels, merged),
         ac=None if labels is None else accuracy(labels, merged),
+        member=state.member,
     )
     return replace(
         state,
@@ -266,6 +319,67 @@ def next_period(
         network=get_weights(embedder),
         history=(*state.history, period),
         representation=learned,
+    )
+
+
+def join_members(
+    state: State,
+    samples: NDArray,
+    embedder: Embedder,
+    config: Config,
+    labels: NDArray | None = None,
+    progress: Progress | None = None,
+) -> State:
+    """Cluster the representations of all networks of an ensemble, side by side, without training.
+
+    Every network's own representation is clustered, too. Samples that are together in each of
+    these clusterings stay together; they are merged in the joint representation, until K clusters
+    are left. These are SF of the ensemble, whose networks have no common recurrent process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> points = np.random.default_rng(0).normal(size=(50, 2))
+    >>> config = Config(n_clusters=2, min_images=200, ensemble=2)
+    >>> state = begin(points, config)
+    >>> join_members(state, points, init_network(points, config), config).n_clusters
+    2
+    """
+    clock = _Clock()
+    show = after_training(progress)
+    embedding = embed(embedder, samples, progress=show and (lambda share: show("embedding", share)))
+    clock.ends("embed")
+    joint = represent(embedding, config, show)
+    trees = cluster_members(embedding, config, show)
+    clock.ends("neighbours")
+    k = _target(joint, merge_tree(joint, initial_clusters(joint, config), config), config)
+    common = common_clusters([cut_tree(tree, k, config) for tree in trees])
+    merged = cut_tree(merge_tree(joint, common, config), k, config)
+    clock.ends("merge")
+    period = Period(
+        member=config.ensemble,
+        round=0,
+        number=0,
+        clusters_before=int(common.max()) + 1,
+        clusters_after=k,
+        steps=0,
+        images=0,
+        loss_first=None,
+        loss_last=None,
+        affinity_first=None,
+        affinity_last=None,
+        seconds=clock.seconds,
+        nmi=None if labels is None else nmi(labels, merged),
+        ac=None if labels is None else accuracy(labels, merged),
+    )
+    return replace(
+        state,
+        member=config.ensemble,
+        labels=merged,
+        network=get_weights(embedder),
+        history=(*state.history, period),
+        representation=joint,
+        member_trees=trees,
     )
 
 

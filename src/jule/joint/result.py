@@ -27,6 +27,7 @@ from jule.joint.clustering import (
     represent,
 )
 from jule.joint.config import Config
+from jule.joint.ensemble import cluster_members, member_votes
 from jule.joint.quality import Space
 from jule.joint.state import State
 from jule.progress import Progress
@@ -43,7 +44,8 @@ class Result:
         were edited by hand.
     labels_sf
         (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
-        without further training.
+        without further training. For an ensemble: samples that are together in the clusterings of
+        all networks, merged into K clusters in their joint representation.
     labels_rc
         (n,) RC: the final representation clustered again.
     chosen
@@ -52,7 +54,8 @@ class Result:
     confidence
         (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1: the
         mean of both graphs. The learned graph alone would be too sure, because it was trained on
-        such labels; the graph of the inputs knows nothing of them.
+        such labels; the graph of the inputs knows nothing of them. For an ensemble, the fraction of
+        its networks that agree counts as much as a graph; see `jule.joint.ensemble.member_votes`.
     tree
         The merge tree of the final representation, arranged so that its cut into K clusters is
         `labels`; see `jule.forward.restrict`.
@@ -71,6 +74,8 @@ class Result:
     input_neighbors, input_sigma2
         The nearest neighbours of the samples before learning, and sigma^2 of their graph; None if
         they are not known.
+    member_trees
+        The merge trees of the networks of an ensemble, each from its own representation.
     """
 
     labels: NDArray[np.int32]
@@ -87,6 +92,7 @@ class Result:
     evidence: tuple[tuple[int, float, float], ...] = ()
     input_neighbors: Neighbors | None = None
     input_sigma2: float = 0.0
+    member_trees: tuple[MergeTree, ...] = ()
 
     @property
     def n_clusters(self) -> int:
@@ -104,6 +110,16 @@ class Result:
         if self.input_neighbors is None:
             return (self.graph,)
         return self.graph, weigh_neighbors(self.input_neighbors, self.input_sigma2)
+
+    @cached_property
+    def votes(self) -> NDArray[np.int64] | None:
+        """(E, n) cluster in which each network of an ensemble would put each sample."""
+        return member_votes(self.member_trees, self.labels) if self.member_trees else None
+
+    def confidence_in(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the confidence in other labels of the same samples."""
+        votes = member_votes(self.member_trees, labels) if self.member_trees else None
+        return label_confidence(self.graphs, labels, votes)
 
 
 def finish(
@@ -185,12 +201,16 @@ def finish(
         if sum(s.score(linkage) for s in spaces) > sum(s.score(labels) for s in spaces):
             labels, chosen = linkage, "linkage"
     graphs = (graph,) if inputs is None else (graph, inputs.space.graph)
+    trees = state.member_trees or ()
+    if config.ensemble > 1 and not trees:
+        trees = cluster_members(representation.vectors, config, progress)
+    votes = member_votes(trees, labels) if trees else None
     return Result(
         labels=labels,
         labels_sf=sf,
         labels_rc=rc,
         chosen=chosen,
-        confidence=label_confidence(graphs, labels),
+        confidence=label_confidence(graphs, labels, votes),
         tree=_tree_through(tree, labels, representation, config, copies),
         embedding=representation.vectors,
         neighbors=representation.neighbors,
@@ -200,6 +220,7 @@ def finish(
         evidence=suggested.evidence,
         input_neighbors=None if inputs is None else inputs.neighbors,
         input_sigma2=0.0 if inputs is None else inputs.space.graph.sigma2,
+        member_trees=trees,
     )
 
 
@@ -262,7 +283,7 @@ def with_labels(
     >>> with_labels(result, state.labels, Config()).chosen
     'edited'
     """
-    confidence = label_confidence(result.graphs, labels)
+    confidence = result.confidence_in(labels)
     if by_hand is not None:
         confidence[by_hand] = 1.0
     copies = np.arange(len(labels)) if first_copies is None else first_copies

@@ -22,10 +22,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from jule.files import parse_json, read_regular, write_atomic
+from jule.forward import MergeTree
 from jule.joint.clustering import Inputs, Representation
+from jule.joint.config import Config
 from jule.joint.values import finite_in, is_number, object_of, shortened, whole_in
 
 FORMAT = "jule-state-2"
+DEFAULTS = Config().to_json()
 KEPT = 2  # the newest file, and one to fall back on
 NAME = re.compile(r"state-(\d{4})\.safetensors")
 
@@ -50,6 +53,9 @@ class Period:
         The time of each stage: train, embed, neighbours, merge.
     nmi, ac
         The scores of the clusters after merging, where true classes were given.
+    member
+        The network of an ensemble, counted from 0; their number, for the last period, which
+        clusters the representations of all of them.
     """
 
     round: int
@@ -65,6 +71,7 @@ class Period:
     seconds: dict[str, float]
     nmi: float | None = None
     ac: float | None = None
+    member: int = 0
 
     @classmethod
     def from_json(cls, value: Any) -> Period:
@@ -78,13 +85,14 @@ class Period:
         """
         counts = ("round", "number", "clusters_before", "clusters_after", "steps", "images")
         scores = ("loss_first", "loss_last", "affinity_first", "affinity_last", "nmi", "ac")
-        values = object_of(value, "a period", frozenset({*counts, *scores, "seconds"}))
+        values = object_of(value, "a period", frozenset({*counts, *scores, "seconds", "member"}))
         seconds = object_of(values.get("seconds"), "seconds")
         # Losses and affinities may be infinite or NaN in a run that did not learn.
         for name in scores:
             if values.get(name) is not None and not is_number(values[name]):
                 raise ValueError(f"{name} must be a number, got {shortened(values[name])}")
         checked: dict[str, Any] = {name: whole_in(values, name) for name in counts}
+        checked["member"] = whole_in({"member": 0} | values, "member")  # 0 in older histories
         checked |= {name: values.get(name) for name in scores}
         return cls(**checked, seconds={str(stage): finite_in(seconds, stage) for stage in seconds})
 
@@ -95,6 +103,9 @@ class State:
 
     Attributes
     ----------
+    member
+        The network of an ensemble that is trained, counted from 0; their number, once all are
+        trained and their representations are clustered side by side.
     round, number
         The round and the period that come next.
     eta
@@ -117,8 +128,11 @@ class State:
         The learned representation; it is not saved, so it is None in a state read from a file.
     inputs
         The samples before learning, as they were clustered first; not saved either.
+    member_trees
+        The merge trees of the networks of an ensemble, after its last period; not saved either.
     """
 
+    member: int = 0
     round: int = 0
     number: int = 0
     eta: float = 0.0
@@ -131,6 +145,7 @@ class State:
     history: tuple[Period, ...] = ()
     representation: Representation | None = field(default=None, repr=False)
     inputs: Inputs | None = field(default=None, repr=False)
+    member_trees: tuple[MergeTree, ...] | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:
@@ -151,6 +166,7 @@ def save_state(folder: Path, state: State, identity: dict[str, Any]) -> Path:
     tensors = {"labels": state.labels}
     tensors |= {f"network.{name}": value for name, value in state.network.items()}
     about = {
+        "member": state.member,
         "round": state.round,
         "number": state.number,
         "eta": state.eta,
@@ -249,7 +265,11 @@ def _read_state(path: Path) -> tuple[dict[str, Any], dict[str, NDArray]]:
 
 def _check_identity(path: Path, its: dict[str, Any], identity: dict[str, Any]) -> None:
     for name, value in identity.items():
-        if its.get(name) != value:
+        found = its.get(name)
+        if name == "config" and isinstance(found, dict):
+            # Settings that an older version did not have are at their defaults.
+            found = {key: DEFAULTS[key] for key in value.keys() & DEFAULTS.keys()} | found
+        if found != value:
             raise OtherRunError(
                 f"{path} belongs to a run with different {name}: resume with the same data and "
                 "settings, or start again in another folder"
@@ -276,6 +296,7 @@ def _parse_state(
     if not isinstance(history, list):
         raise ValueError("it has no history")
     return State(
+        member=whole_in({"member": 0} | about, "member"),  # 0 in older states
         round=whole_in(about, "round"),
         number=whole_in(about, "number"),
         eta=eta,

@@ -50,6 +50,8 @@ def page_arrays(
     if result.input_neighbors is not None:
         nearest = result.input_neighbors.indices[:, :NEIGHBORS]
         arrays["input_neighbors"] = nearest.astype(np.int32)
+    for number, tree in enumerate(result.member_trees):
+        arrays[f"member{number}_merges"] = tree.merges.astype(np.int32)
     if (results.indices != np.arange(len(results.indices))).any():
         arrays["indices"] = results.indices.astype(np.int32)
     if (results.first_copies != np.arange(len(results.first_copies))).any():

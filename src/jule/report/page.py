@@ -21,9 +21,9 @@ from jule.report.pictures import TINY, Sheets
 TEMPLATES = files("jule.report") / "templates"
 # Constants of a script may use those of the scripts before it.
 SCRIPTS = (
-    "data", "tree", "branches", "colours", "clusters", "state", "pictures", "edits", "slider",
-    "gallery", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput", "dendrogram",
-    "doubts", "charts", "evidence", "stages", "main",
+    "data", "tree", "branches", "colours", "votes", "clusters", "state", "pictures", "edits",
+    "slider", "gallery", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput",
+    "dendrogram", "doubts", "charts", "evidence", "stages", "main",
 )  # fmt: skip
 
 

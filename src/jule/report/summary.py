@@ -171,7 +171,8 @@ def doubtful_samples(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int6
     others = np.empty(len(unsure), np.int64)
     rows = max(1, BLOCK_CELLS // result.n_clusters)
     for start in range(0, len(unsure), rows):
-        fractions = cluster_fractions(result.graphs, result.labels, unsure[start : start + rows])
+        block = unsure[start : start + rows]
+        fractions = cluster_fractions(result.graphs, result.labels, block, result.votes)
         others[start : start + rows] = fractions.argmax(axis=1)
     doubted = others != result.labels[unsure]
     return unsure[doubted], others[doubted]

@@ -19,7 +19,8 @@ STEP_OVERHEAD = 0.004  # seconds per batch, whatever its size
 ENCODER_OUTPUTS = 1280  # numbers per picture
 ENCODER_MULTIPLY_ADDS = 385_000_000  # per picture of 224 x 224 pixels
 ENCODER_SHARE = 0.5  # fraction of that speed that the encoder reaches
-ENCODED_COPIES = 4  # of all vectors: as they are, scaled, centred for the search, and embedded
+ENCODED_COPIES = 2  # of the vectors of an encoder: as they are, and scaled
+SEARCH_COPIES = 2  # of the representation: as it is, and centred for the search
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
 
 
@@ -65,21 +66,29 @@ def estimate_cost(
     if encoded:
         shape, outputs = (ENCODER_OUTPUTS,), ENCODER_OUTPUTS
         encoding = float(n_images * ENCODER_MULTIPLY_ADDS)
-    periods = config.rounds * config.n_periods
+    members = config.ensemble
+    periods = members * config.rounds * config.n_periods
     values = math.prod(shape)
     per_image = multiply_adds(shape, config.min_side, config.max_side)
     batch = min(config.batch_size, n_images)
     steps = 0 if config.n_clusters == 1 else periods * config.steps_per_period(n_images)
     trained = steps * batch * BACKWARD * per_image
     embedded = periods * n_images * per_image
-    searched = n_images**2 * (values + periods * outputs) / 2  # each pair of blocks once
+    joint = 0  # of an ensemble: its networks are embedded and searched once more, and together
+    if members > 1:
+        joint = 2 * members
+        embedded += members * n_images * per_image
+    # Each pair of blocks once.
+    searched = n_images**2 * (values + (periods + joint) * outputs) / 2
+    at_once = members * outputs * SEARCH_COPIES
+    held = values * ENCODED_COPIES + at_once if encoded else max(values, at_once)
     return Cost(
         seconds=(trained + embedded) / (TRAINING_SHARE * rate)
         + encoding / (ENCODER_SHARE * rate)
         + steps * STEP_OVERHEAD
         + searched / (SEARCH_SHARE * rate),
-        # All pixels as float32 at the beginning; later there is less, except with an encoder.
-        memory=BYTES_AT_REST + 4.0 * n_images * values * (ENCODED_COPIES if encoded else 1),
+        # All pixels as float32 at the beginning, and later the representation.
+        memory=BYTES_AT_REST + 4.0 * n_images * held,
     )
 
 

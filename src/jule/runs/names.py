@@ -14,6 +14,7 @@ embedding.npy        the final representation
 neighbors.npz        its nearest neighbours
 input_neighbors.npz  the nearest neighbours of the samples before learning
 tree.npz             its merge tree, which passes through the labels as they were found
+tree-1.npz, ...      the merge trees of the networks of an ensemble, one for each
 network.safetensors  the network
 result.json          the numbers of the run
 report.html, report.json, report_pictures/    the page
@@ -52,11 +53,23 @@ FOLDERS = (STATES, SNAPSHOTS, PAGE_PICTURES)
 # Files whose names have a number or a checksum in them. Nothing else is ever called a run's own.
 OTHERS = re.compile(
     r"labels-\d{1,9}\.csv"
+    r"|tree-\d{1,3}\.npz"
     r"|(pca3d|map|gallery|history)\.(png|pdf|svg)"
     r"|state/state-\d{4}\.safetensors"
     r"|snapshots/snapshot-\d{4}\.npz"
     r"|report_pictures/(sheet-[0-9a-f]{16}|\d{4})\.(png|jpg|jpeg)"
 )
+
+
+def member_tree(number: int) -> str:
+    """Return the name of the file with the merge tree of a network of an ensemble.
+
+    Examples
+    --------
+    >>> member_tree(0)
+    'tree-1.npz'
+    """
+    return f"tree-{number + 1}.npz"
 
 
 def is_own_name(name: str) -> bool:

@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
-from jule.forward.assign import centre_distances, label_confidence
+from jule.forward.assign import centre_distances
 from jule.joint.choose import Choice, read_evidence, read_suggestions
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_names, with_labels
@@ -36,6 +36,7 @@ from jule.runs.names import (
     NETWORK,
     RESULT,
     TREE,
+    member_tree,
 )
 from jule.runs.tables import (
     Columns,
@@ -112,7 +113,7 @@ class RunResults:
             labels, confidence, names = result.labels, result.confidence, self.cluster_names
         else:
             labels = recut(result, k, self.config)
-            confidence = label_confidence(result.graphs, labels)
+            confidence = result.confidence_in(labels)
             confidence[self.by_hand] = 1.0
             names = recut_names(result, self.cluster_names, k, self.config)
         distances = centre_distances(result.embedding, labels)
@@ -167,7 +168,8 @@ def _identifier(tree: MergeTree, names: Sequence[str]) -> str:
 
 def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> None:
     """Write all files of a finished run at once; a run that replaces another takes its place."""
-    from jule.backward.embedder import describe, get_weights
+    from jule.backward.description import describe
+    from jule.backward.embedder import get_weights
 
     result = results.result
     # A single entry, because safetensors writes several in random order.
@@ -203,6 +205,10 @@ def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> No
             LABELS_RC: array_bytes(result.labels_rc),
             EMBEDDING: array_bytes(result.embedding),
             TREE: result.tree.to_bytes(),
+            **{
+                member_tree(number): tree.to_bytes()
+                for number, tree in enumerate(result.member_trees)
+            },
             NETWORK: save(get_weights(embedder), metadata),
             RESULT: json_bytes(numbers),
         }
@@ -350,14 +356,18 @@ def _read_result(
             raise damaged(run.path(name), f"its clusters are not between 0 and {n - 1}")
         return array.astype(np.int32, copy=False)
 
-    try:
-        tree = MergeTree.from_bytes(content(TREE))
-    except DamagedError:
-        raise
-    except ValueError as error:
-        raise damaged(run.path(TREE), error) from error
-    if tree.n_samples != n:
-        raise damaged(run.path(TREE), f"it has {tree.n_samples} samples instead of {n}")
+    def tree(name: str) -> MergeTree:
+        try:
+            found = MergeTree.from_bytes(content(name))
+        except DamagedError:
+            raise
+        except ValueError as error:
+            raise damaged(run.path(name), error) from error
+        if found.n_samples != n:
+            raise damaged(run.path(name), f"it has {found.n_samples} samples instead of {n}")
+        return found
+
+    n_members = run.config().ensemble
     neighbors = _neighbors(content(NEIGHBORS), run.path(NEIGHBORS), n)
     before = None  # older runs have no such file
     if INPUT_NEIGHBORS in manifest:
@@ -370,7 +380,7 @@ def _read_result(
         labels_rc=labels(LABELS_RC),
         chosen=found["chosen"],
         confidence=table.confidence,
-        tree=tree,
+        tree=tree(TREE),
         embedding=parse_array(content(EMBEDDING), run.path(EMBEDDING), shape=(n, None), kind="f"),
         neighbors=neighbors,
         sigma2=found["sigma2"],
@@ -379,6 +389,9 @@ def _read_result(
         evidence=found["evidence"],
         input_neighbors=before,
         input_sigma2=found["input_sigma2"],
+        member_trees=tuple(
+            tree(member_tree(number)) for number in range(n_members if n_members > 1 else 0)
+        ),
     )
 
 
@@ -408,7 +421,8 @@ def read_network(run: RunFolder, body: nn.Module | None = None, device: str = "a
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     """
-    from jule.backward.embedder import best_device, rebuild, set_weights
+    from jule.backward.description import rebuild
+    from jule.backward.embedder import best_device, set_weights
 
     content = run.read(NETWORK)
     try:

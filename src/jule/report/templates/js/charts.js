@@ -55,13 +55,14 @@ function lines(title, series, { byRatio = false, format = String, upTo = 0 } = {
   return figure(title, svg, series.length > 1 ? series.map(({ name }) => name) : []);
 }
 
-// Rounds are independent, so no line connects them.
+// Rounds, and the networks of an ensemble, are independent, so no line connects them.
 function byRound(points) {
   const rounds = new Map();
   points.forEach((point, i) => {
-    const { round } = SUMMARY.history[i];
-    if (!rounds.has(round)) rounds.set(round, []);
-    if (point) rounds.get(round).push(point);
+    const { member, round } = SUMMARY.history[i];
+    const key = `${member} ${round}`;
+    if (!rounds.has(key)) rounds.set(key, []);
+    if (point) rounds.get(key).push(point);
   });
   return rounds.values();
 }

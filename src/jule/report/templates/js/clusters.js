@@ -43,8 +43,11 @@ function centresOf({ k, labels, sizes }) {
 // The neighbours that count for how sure an image is: as learned, and before learning.
 const COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
 
-// The share of an image's neighbours that are in its own cluster.
-function neighborShare(labels) {
+// What counts for it alike: each kind of neighbours, and the networks of an ensemble.
+const WITNESSES = COUNTED.length + (MEMBERS.length ? 1 : 0);
+
+// The share of an image's neighbours that are in its own cluster, and of the networks that agree.
+function ownShare(labels, votes) {
   const share = new Float32Array(N).fill(1);
   if (!NEAR) return share;
   for (let i = 0; i < N; i++) {
@@ -52,7 +55,9 @@ function neighborShare(labels) {
     for (const near of COUNTED) {
       for (let j = i * NEAR; j < (i + 1) * NEAR; j++) inside += labels[near[j]] === labels[i];
     }
-    share[i] = inside / (COUNTED.length * NEAR);
+    inside /= NEAR;
+    for (const vote of votes) inside += (vote[i] === labels[i]) / votes.length;
+    share[i] = inside / WITNESSES;
   }
   return share;
 }
@@ -143,16 +148,20 @@ function nearestGroups(view, group, count) {
   return far.sort((a, b) => a[0] - b[0]).slice(0, count).map(([, other]) => other);
 }
 
-// The other cluster with most neighbours of an image, and their share; -1 if there is none.
+// The other cluster with most neighbours of an image, or votes of networks, and their share; -1 if
+// there is none.
 function otherGroup(view, image) {
-  const counts = new Map();
-  for (const near of COUNTED) {
-    for (let j = image * NEAR; j < (image + 1) * NEAR; j++) {
-      const group = view.labels[near[j]];
-      if (group !== view.labels[image]) counts.set(group, (counts.get(group) || 0) + 1);
+  const shares = new Map();
+  const count = (group, share) => {
+    if (group >= 0 && group !== view.labels[image]) {
+      shares.set(group, (shares.get(group) || 0) + share / WITNESSES);
     }
+  };
+  for (const near of COUNTED) {
+    for (let j = image * NEAR; j < (image + 1) * NEAR; j++) count(view.labels[near[j]], 1 / NEAR);
   }
+  for (const vote of view.votes) count(vote[image], 1 / view.votes.length);
   let best = -1;
-  for (const [group, count] of counts) if (best < 0 || count > counts.get(best)) best = group;
-  return { group: best, share: best < 0 ? 0 : counts.get(best) / (COUNTED.length * NEAR) };
+  for (const [group, share] of shares) if (best < 0 || share > shares.get(best)) best = group;
+  return { group: best, share: best < 0 ? 0 : shares.get(best) };
 }

@@ -63,12 +63,14 @@ function openImage(image) {
   const head = dialogHead("image-dialog-title", nameOf(image), groupColour(group),
     isDecided(image)
       ? `put into ${groupName(group)} by hand`
-      : `in ${groupName(group)}, like ${percent(view.confidence[image])} of its neighbours`);
+      : `in ${groupName(group)}, ${MEMBERS.length ? "" : "like "}`
+        + `${percent(view.confidence[image])} ${MEMBERS.length ? "sure" : "of its neighbours"}`);
   const other = otherGroup(view, image);
   const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
   if (other.group >= 0) {
     facts.append(make("p", { class: "hint" },
-      "Most of its other neighbours are in ", groupLink(other.group)));
+      MEMBERS.length ? "Otherwise it is most like " : "Most of its other neighbours are in ",
+      groupLink(other.group)));
   }
   const around = make("div", { class: "pictures around" });
   for (let j = image * NEAR; j < (image + 1) * NEAR; j++) around.append(neighbor(NEIGHBORS[j]));

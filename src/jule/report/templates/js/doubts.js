@@ -5,11 +5,22 @@ const COPIES_SHOWN = 60;
 
 function showDoubts() {
   const { count, tiles } = shown === K_RUN ? doubtsOfRun() : doubtsOfCut();
-  byId("doubts-hint").textContent = count
-    ? `${plural(count, "image has", "images have")} more neighbours in another cluster than in `
-      + `${count === 1 ? "its" : "their"} own${count > 1 ? "; the least sure come first" : ""}.`
-    : "No image has more neighbours in another cluster than in its own.";
+  byId("doubts-hint").textContent = doubtsSaid(count);
   byId("doubt-tiles").replaceChildren(...tiles.map(([image, other]) => doubtTile(image, other)));
+}
+
+function doubtsSaid(count) {
+  const own = count === 1 ? "its own" : "their own";
+  const order = count > 1 ? "; the least sure come first" : "";
+  if (MEMBERS.length) { // networks count as well as neighbours
+    return count
+      ? `${plural(count, "image is", "images are")} more like another cluster than ${own}${order}.`
+      : "No image is more like another cluster than its own.";
+  }
+  return count
+    ? `${plural(count, "image has", "images have")} more neighbours in another cluster than in `
+      + `${own}${order}.`
+    : "No image has more neighbours in another cluster than in its own.";
 }
 
 // Of the run's own clusters, those that the run lists, without what was moved since.

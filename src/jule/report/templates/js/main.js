@@ -22,7 +22,8 @@ function practise(cuts) {
   whenIdle(() => {
     const [k, ...others] = cuts;
     const { labels, nodes } = cutTree(TREE, clampGroups(k));
-    distances(describe(labels, neighborShare(labels), nodes.length));
+    const votes = votesFor(labels, nodes.length);
+    distances(describe(labels, ownShare(labels, votes), nodes.length));
     if (others.length) practise(others);
   });
 }
@@ -34,6 +35,7 @@ window.jule = {
   show: showGroups,
   open: openImage,
   get labels() { return view.labels; },
+  get votes() { return view.votes; },
   get numbers() { return view.numbers; },
   get shown() { return shown; },
   get map() { return map; },

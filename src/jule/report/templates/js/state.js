@@ -39,13 +39,15 @@ function look() {
   const { labels: base, nodes } = cutAt(shown);
   const labels = base.slice();
   for (const [image, group] of moves) labels[image] = group;
+  const votes = votesFor(base, nodes.length);
   const sure = shown === K_RUN
     ? Float32Array.from(CONFIDENCE, (value) => value / 65_535)
-    : neighborShare(labels);
+    : ownShare(labels, votes);
   for (const image of moves.keys()) sure[image] = 1;
   if (BY_HAND) for (let i = 0; i < N; i++) if (BY_HAND[i]) sure[i] = 1;
   view = describe(labels, sure, nodes.length + created.length);
   view.base = base;
+  view.votes = votes;
   view.nodes = nodes;
   view.branches = [...nodes.map((node) => BRANCHES[node]), ...created];
   const numbers = view.branches.slice(0, nodes.length);

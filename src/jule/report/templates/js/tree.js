@@ -20,19 +20,18 @@ function cutAt(k) {
   return k === K_RUN ? { labels: LABELS.slice(), nodes: RUN_NODES } : cutTree(TREE, k);
 }
 
-function cutTree(tree, k) {
-  const { steps, size } = momentOf(tree, k);
+function cutTree(tree, k, minSize = SUMMARY.settings.min_cluster_size || defaultMinSize(tree.n, k)) {
+  const { steps, size } = momentOf(tree, k, minSize);
   return labelsAfter(tree, steps, size);
 }
 
-function momentOf(tree, k) {
-  const minSize = defaultMinSize(tree.n, k);
+function momentOf(tree, k, minSize) {
   if (minSize === 1 || tree.roots > 1) return { steps: tree.n - k, size: 1 };
   return lastMomentWith(tree, k, minSize);
 }
 
 function defaultMinSize(n, k) {
-  return SUMMARY.settings.min_cluster_size || Math.max(1, Math.ceil(n / (20 * k)));
+  return Math.max(1, Math.ceil(n / (20 * k)));
 }
 
 function lastMomentWith(tree, k, size) {
