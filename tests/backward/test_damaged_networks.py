@@ -8,13 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jule.backward.description import describe, rebuild
 from jule.backward.embedder import (
     as_images,
     best_device,
     build_embedder,
-    describe,
     get_weights,
-    rebuild,
     set_weights,
 )
 from jule.backward.networks import build_network

@@ -9,13 +9,12 @@ import torch
 from torch import nn
 
 from jule.backward import Embedder, build_embedder, embed
+from jule.backward.description import describe, rebuild
 from jule.backward.embedder import (
     as_images,
     best_device,
     channel_moments,
-    describe,
     get_weights,
-    rebuild,
     set_weights,
     tap_names,
 )

@@ -16,7 +16,8 @@ from jule.backward import (
     layer_plan,
     train,
 )
-from jule.backward.embedder import as_images, describe, get_weights, rebuild, set_weights
+from jule.backward.description import describe, rebuild
+from jule.backward.embedder import as_images, get_weights, set_weights
 
 # Of the appendix: the image size, and what follows each other; every conv has its bn and relu.
 APPENDIX = {

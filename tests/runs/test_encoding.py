@@ -59,6 +59,19 @@ def test_a_saved_model_needs_the_same_encoder(saved):
     assert run.features()["encoder"] == "module:AvgPool2d"
 
 
+def test_several_heads_are_trained_on_the_same_vectors(saved, tmp_path):
+    _, single, images, classes = saved
+    model = JULE(3, features=an_encoder(), ensemble=2, settings=SETTINGS).fit(images)
+    assert len({(a, b) for a, b in zip(model.labels_, classes, strict=True)}) == 3
+    found = model.transform(images[:4])
+    assert found.shape == (4, 24)
+    first = found[:, :12] * np.sqrt(2)
+    np.testing.assert_allclose(first, single.transform(images[:4]), atol=1e-6)
+    model.save(tmp_path / "run")
+    loaded = JULE.load(tmp_path / "run", features=an_encoder())
+    np.testing.assert_array_equal(loaded.predict(images), model.predict(images))
+
+
 def test_results_can_be_read_without_the_encoder(saved):
     folder, model, _, _ = saved
     run = Run(folder)
