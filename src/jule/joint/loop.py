@@ -101,7 +101,11 @@ def joint_learning(
         state = next_period(state, samples, embedder, config, labels, progress)
         yield state
     if config.ensemble > 1 and state.member < config.ensemble:
-        yield join_members(state, samples, embedder, config, labels, progress)
+        show = after_training(progress)
+        embedding = embed(
+            embedder, samples, progress=show and (lambda share: show("embedding", share))
+        )
+        yield join_members(state, embedding, config, labels, show)
 
 
 def init_network(samples: NDArray, config: Config, body: nn.Module | None = None) -> Embedder:
@@ -324,8 +328,7 @@ def next_period(
 
 def join_members(
     state: State,
-    samples: NDArray,
-    embedder: Embedder,
+    embedding: NDArray[np.float32],
     config: Config,
     labels: NDArray | None = None,
     progress: Progress | None = None,
@@ -336,21 +339,29 @@ def join_members(
     these clusterings stay together; they are merged in the joint representation, until K clusters
     are left. These are SF of the ensemble, whose networks have no common recurrent process.
 
+    Parameters
+    ----------
+    state
+        The state when the last network has ended.
+    embedding
+        (n, E d) the unit vectors of the E networks side by side, divided by the root of E.
+    config
+        The settings.
+    labels
+        True classes, used only for NMI and AC in the history.
+    progress
+        Called with the name of a stage and the fraction of it that is done.
+
     Examples
     --------
     >>> import numpy as np
-    >>> points = np.random.default_rng(0).normal(size=(50, 2))
-    >>> config = Config(n_clusters=2, min_images=200, ensemble=2)
-    >>> state = begin(points, config)
-    >>> join_members(state, points, init_network(points, config), config).n_clusters
+    >>> points = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    >>> join_members(State(), points, Config(n_clusters=2, ensemble=2)).n_clusters
     2
     """
     clock = _Clock()
-    show = after_training(progress)
-    embedding = embed(embedder, samples, progress=show and (lambda share: show("embedding", share)))
-    clock.ends("embed")
-    joint = represent(embedding, config, show)
-    trees = cluster_members(embedding, config, show)
+    joint = represent(embedding, config, progress)
+    trees = cluster_members(embedding, config, progress)
     clock.ends("neighbours")
     k = _target(joint, merge_tree(joint, initial_clusters(joint, config), config), config)
     common = common_clusters([cut_tree(tree, k, config) for tree in trees])
@@ -376,7 +387,6 @@ def join_members(
         state,
         member=config.ensemble,
         labels=merged,
-        network=get_weights(embedder),
         history=(*state.history, period),
         representation=joint,
         member_trees=trees,
