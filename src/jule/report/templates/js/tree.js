@@ -20,7 +20,7 @@ function cutAt(k) {
   return k === K_RUN ? { labels: LABELS.slice(), nodes: RUN_NODES } : cutTree(TREE, k);
 }
 
-function cutTree(tree, k, minSize = SUMMARY.settings.min_cluster_size || defaultMinSize(tree.n, k)) {
+function cutTree(tree, k, minSize = minSizeAt(tree.n, k)) {
   const { steps, size } = momentOf(tree, k, minSize);
   return labelsAfter(tree, steps, size);
 }
@@ -28,6 +28,10 @@ function cutTree(tree, k, minSize = SUMMARY.settings.min_cluster_size || default
 function momentOf(tree, k, minSize) {
   if (minSize === 1 || tree.roots > 1) return { steps: tree.n - k, size: 1 };
   return lastMomentWith(tree, k, minSize);
+}
+
+function minSizeAt(n, k) {
+  return SUMMARY.settings.min_cluster_size || defaultMinSize(n, k);
 }
 
 function defaultMinSize(n, k) {
