@@ -35,7 +35,7 @@ def run_experiment(
     runs
         Where unfinished work is kept.
     say
-        Called with one line per cell, which shows its scores beside the paper's.
+        Called with every line about a cell, which show its scores beside the paper's.
     """
     for cell in experiment.cells(experiment.check(request)):
         record = _current_record(experiment, cell, results)
@@ -46,7 +46,8 @@ def run_experiment(
             about = {"experiment": experiment.name, "command": cell.command(experiment.name)}
             record = write_record(results / cell.path, about | measured)
             remove_tree(folder)
-        say(experiment.summary(record))
+        for line in experiment.summary(record).splitlines():
+            say(line)
 
 
 def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record | None:

@@ -153,7 +153,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def summary(self, record: Record) -> str:
-        """Return a line that shows a record beside the paper's numbers."""
+        """Return one line or several that show a record beside the paper's numbers."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Renderer]:

@@ -52,6 +52,8 @@ class Curve:
         Points that the paper prints, drawn as separate markers.
     style
         Number of the colour and marker; by default the position among the curves.
+    is_dashed
+        Whether the line is dashed, to tell two curves of one colour apart.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class Curve:
     spread: Sequence[float] | None = None
     paper: Sequence[tuple[float, float]] = ()
     style: int | None = None
+    is_dashed: bool = False
 
 
 def svg(draw: Callable[[Figure], None], width: float = 7.0, height: float = 4.2) -> str:
@@ -130,7 +133,8 @@ def draw_curves(
     for position, curve in enumerate(curves):
         style = position if curve.style is None else curve.style
         colour, marker = COLOURS[style % len(COLOURS)], MARKERS[style % len(MARKERS)]
-        axes.plot(curve.x, curve.y, color=colour, marker=marker, markersize=4, label=curve.name)
+        line: dict[str, Any] = {"color": colour, "linestyle": "--" if curve.is_dashed else "-"}
+        axes.plot(curve.x, curve.y, marker=marker, markersize=4, label=curve.name, **line)
         if curve.spread is not None:
             below = [y - by for y, by in zip(curve.y, curve.spread, strict=True)]
             above = [y + by for y, by in zip(curve.y, curve.spread, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jule.paper.approximation import Approximation
 from jule.paper.clustering import Table3, Table4, Table10, Table11
 from jule.paper.experiment import Experiment, Renderer
 from jule.paper.joint import Joint
@@ -9,7 +10,16 @@ from jule.paper.raw_gdl import RawGDL
 from jule.text import match_name
 
 EXPERIMENTS: dict[str, Experiment] = {
-    each.name: each for each in (RawGDL(), Joint(), Table3(), Table10(), Table4(), Table11())
+    each.name: each
+    for each in (
+        RawGDL(),
+        Joint(),
+        Table3(),
+        Table10(),
+        Table4(),
+        Table11(),
+        Approximation(),
+    )
 }
 
 
