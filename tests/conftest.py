@@ -54,6 +54,7 @@ def invoke(*arguments, cwd=None):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Config, "steps_per_period", lambda *_: STEPS)
+        patch.setattr("jule.joint.lowdim.FEWEST_STEPS", STEPS)
         patch.setenv("COLUMNS", "120")
         if cwd is not None:
             patch.chdir(cwd)

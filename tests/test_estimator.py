@@ -390,3 +390,30 @@ def test_small_clusters_do_not_count_when_their_number_is_suggested():
     ]
     assert sorted(sizes[0].tolist()) == [7, 20, 20, 20]
     assert sorted(sizes[1].tolist()) == [20, 20, 27]
+
+
+# A map
+
+
+def test_positions_on_a_map_replace_the_representation(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr("jule.joint.lowdim.FEWEST_STEPS", 5)
+    images = digits[0][:100]
+    plain = model(settings=ONE_STEP).fit(images)
+    mapped = model(settings=ONE_STEP, n_components=2).fit(images)
+    np.testing.assert_array_equal(mapped.labels_, plain.labels_)
+    assert plain.map_ is None
+    assert mapped.map_.shape == (100, 2)
+    assert mapped.embedding_.shape == (100, 160)
+    np.testing.assert_allclose(mapped.transform(images), mapped.map_, atol=1e-3)
+    np.testing.assert_array_equal(mapped.predict(images), plain.predict(images))
+    mapped.save(tmp_path / "run")
+    loaded = JULE.load(tmp_path / "run")
+    np.testing.assert_allclose(loaded.transform(images), mapped.map_, atol=1e-3)
+    loaded.save(tmp_path / "again")
+    run = Run(tmp_path / "again")
+    np.testing.assert_array_equal(run.positions, mapped.map_)
+    assert "map" in loaded.report(umap=False).arrays
+    run.learn_map(3)
+    assert run.positions.shape == (100, 3)
+    assert run.predict(images[:4]).positions.shape == (4, 3)
+    assert JULE.load(tmp_path / "again").transform(images[:4]).shape == (4, 3)

@@ -22,6 +22,7 @@ from torch import nn
 
 from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device
+from jule.backward.mapper import place
 from jule.features.registry import PIXELS
 from jule.files import arrays_bytes, write_atomic
 from jule.forward import MergeTree
@@ -31,6 +32,7 @@ from jule.images.copies import find_copies
 from jule.images.sources.arrays import check_layout, check_same_shape
 from jule.joint import Choice, Config, Period, Result, finish, init_network, joint_learning, preset
 from jule.joint.config import Kind, Preset, kind_of
+from jule.joint.lowdim import Map, requested_map
 from jule.joint.result import cluster_shares, recut
 from jule.locks import hold
 from jule.progress import Progress, progress_bars
@@ -45,6 +47,7 @@ from jule.runs.encoding import (
 )
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.manifest import damaged
+from jule.runs.maps import read_map
 from jule.runs.names import DUPLICATES, IMAGES
 from jule.runs.reading import read_run_array
 from jule.runs.results import RunResults, new_results, read_network, read_results, write_results
@@ -74,6 +77,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     rounds, augment, eta, epochs, preparation
         The settings that are changed most often; None uses the value of the preset. See
         `jule.joint.Config` for their meaning and the reasons for the defaults.
+    n_components
+        Number of dimensions of a map that is learned in the end, such as 2 for a figure. Then
+        `transform` returns positions on it; clusters are the same with and without it.
     settings
         Other fields of `jule.joint.Config`, by name.
     features
@@ -116,6 +122,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     embedding_
         (n, 160) final representation of the samples, as unit vectors; that of vectors has one value
         more than they have, and an ensemble has as much for each network.
+        more than they have.
+    map_
+        (n, n_components) positions of the samples on the map; None without `n_components`.
     tree_
         The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
     network_
@@ -148,6 +157,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     labels_rc_: NDArray[np.int32]
     confidence_: NDArray[np.float64]
     embedding_: NDArray[np.float32]
+    map_: NDArray[np.float32] | None
     tree_: MergeTree
     network_: Embedder
     history_: tuple[Period, ...]
@@ -166,6 +176,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         eta: float | None = None,
         epochs: float | None = None,
         preparation: str | None = None,
+        n_components: int | None = None,
         settings: Mapping[str, Any] | None = None,
         features: str | Encoder = PIXELS,
         network: nn.Module | None = None,
@@ -182,6 +193,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.eta = eta
         self.epochs = epochs
         self.preparation = preparation
+        self.n_components = n_components
         self.settings = settings
         self.features = features
         self.network = network
@@ -220,6 +232,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             state = deque(states, maxlen=1).pop()
             copies = find_copies(samples)
             result = finish(state, config, first_copies=copies, progress=show)
+            learned_map = requested_map(result, config, device=self.device, progress=show)
         seconds = time.perf_counter() - started
         results = new_results(
             config,
@@ -228,8 +241,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             seconds=seconds,
             true_labels=labels,
             first_copies=copies,
+            learned_map=learned_map,
         )
-        self._set_fitted(results, embedder)
+        self._set_fitted(results, embedder, learned_map)
         self._encoder = encoder
         self._data = fingerprint(samples)
         self._samples: NDArray | None = samples
@@ -271,7 +285,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k = self.n_clusters
         if k is not None and (not isinstance(k, Integral) or isinstance(k, bool)):
             raise ValueError(f"n_clusters must be an integer or None, got {k!r}")
-        often = ("ensemble", "rounds", "augment", "eta", "epochs", "preparation")
+        often = ("ensemble", "rounds", "augment", "eta", "epochs", "preparation", "n_components")
         changes = {name: getattr(self, name) for name in often if getattr(self, name) is not None}
         changes |= dict(self.settings or {})
         # Your own network needs the training that starts from random weights.
@@ -283,33 +297,43 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _set_fitted(self, results: RunResults, embedder: Embedder) -> None:
+    def _set_fitted(self, results: RunResults, embedder: Embedder, learned_map: Map | None) -> None:
         self.result_ = result = results.result
         self.labels_ = result.labels
         self.labels_sf_ = result.labels_sf
         self.labels_rc_ = result.labels_rc
         self.confidence_ = result.confidence
         self.embedding_ = result.embedding
+        self.map_ = results.positions
         self.tree_ = result.tree
         self.network_ = embedder
         self.history_ = results.history
         self.choice_ = result.choice
         self.n_clusters_ = result.n_clusters
         self._results = results
+        self._map = learned_map
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return the representation of samples as unit vectors.
+        """Return the representation of samples as unit vectors, or their positions on the map.
 
         They have 160 values for images, as many as those of an encoder, and one more than
         other vectors have; an ensemble has as many for each network.
+        Unit vectors have 160 values for images, as many as those of an encoder, and one more than
+        other vectors have. With `n_components`, positions are returned instead.
         """
+        embedding = self._embed(X)
+        if self._map is None or self._results.config.n_components is None:
+            return embedding
+        return place(self._map.mapper, embedding)
+
+    def _embed(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self)
         return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the fraction of each sample's affinity per cluster, (m, n_clusters_)."""
-        check_is_fitted(self)
-        return cluster_shares(self.result_, self._results.config, self.transform(X))
+        embedding = self._embed(X)
+        return cluster_shares(self.result_, self._results.config, embedding)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
         """Return the cluster to which each sample has the largest affinity."""
@@ -378,7 +402,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 write_atomic(run.path(IMAGES), arrays_bytes(images=images))
             copies = duplicates_csv(results.names, results.first_copies, results.indices)
             write_atomic(run.path(DUPLICATES), copies)
-            write_results(run, results, self.network_)
+            write_results(run, results, self.network_, self._map)
 
     @classmethod
     def load(
@@ -422,7 +446,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             model._samples = _read_images(run, tuple(about["data"]["shape"]))
         model.sample_shape_ = run.sample_shape()
         model.n_features_in_ = model.sample_shape_[0]
-        model._set_fitted(results, read_network(run, network, device))
+        embedder = read_network(run, network, device)
+        model._set_fitted(results, embedder, read_map(run, results, device))
         return model
 
 

@@ -21,13 +21,16 @@ from jule.progress import Progress
 from jule.report import Report
 from jule.runs.edits import Edits, apply_edits, parse_edits, read_edits
 from jule.runs.encoding import ENCODING, encode, encoder_of
+from jule.runs.execute import make_map
 from jule.runs.folder import RunFolder
+from jule.runs.maps import read_map
 from jule.runs.predict import Prediction, most_similar, predict_samples, read_for_run
 from jule.runs.results import RunResults, check_finished, read_network, read_results
 
 if TYPE_CHECKING:
     from jule.backward import Embedder
     from jule.features import Encoder
+    from jule.joint.lowdim import Map
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,11 @@ class Run(RunFolder):
         return read_network(self, self._body, self._device)
 
     @cached_property
+    def learned_map(self) -> Map | None:
+        """The map of the run, with the network that places images on it; None if it has none."""
+        return read_map(self, self.results, self._device)
+
+    @cached_property
     def encoder(self) -> Encoder | None:
         """The encoder of the pictures; None for pixels."""
         return encoder_of(self, self._features)
@@ -166,8 +174,40 @@ class Run(RunFolder):
         show = None if progress is None else partial(progress, ENCODING)
         vectors = encode(self.encoder, data.samples, cache=cache, progress=show)
         return predict_samples(
-            self.results, self.network, vectors, data.names, progress, indices=data.indices
+            self.results,
+            self.network,
+            vectors,
+            data.names,
+            progress,
+            indices=data.indices,
+            learned_map=self.learned_map,
         )
+
+    @property
+    def positions(self) -> NDArray[np.float32] | None:
+        """The place of every sample on the map of the run; None if it has none."""
+        return self.results.positions
+
+    def learn_map(
+        self, n_components: int = 2, *, seed: int = 0, progress: Progress | None = None
+    ) -> NDArray[np.float32]:
+        """Learn a map of the run, write it into its folder, and return `positions`.
+
+        Parameters
+        ----------
+        n_components
+            Number of dimensions; the page shows maps of two.
+        seed
+            Random seed.
+        progress
+            Called with the name of a stage and the fraction of it that is done.
+        """
+        self.results = make_map(
+            self, n_components, seed=seed, device=self._device, progress=progress
+        )
+        self.__dict__.pop("learned_map", None)  # an earlier one
+        assert self.results.positions is not None
+        return self.results.positions
 
     def similar(self, picture: str | os.PathLike[str], count: int = 10) -> list[Similar]:
         """Return the images of the run that are most similar to a picture, most similar first."""

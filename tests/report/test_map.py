@@ -110,3 +110,16 @@ def test_the_map_can_be_turned_zoomed_and_pointed_at(visit, page):
         x, y = shown.evaluate("[jule.map.xs[0], jule.map.ys[0]]")
         shown.mouse.move(box["x"] + x, box["y"] + y)
         assert shown.is_visible("#map-tip .picture")
+
+
+def test_a_learned_map_is_shown_first(visit, images, tmp_path):
+    places = np.random.default_rng(0).normal(5, 1, (len(images), 2)).astype(np.float32)
+    path = page_of(tmp_path, replace(results_of(images, 8), positions=places), images)
+    with visit(path) as shown:
+        assert shown.inner_text("#map-views button[aria-pressed=true]") == "Map"
+        at = np.array(shown.evaluate("Array.from(jule.map.xs)"))
+        assert np.corrcoef(at, places[:, 0])[0, 1] > 0.999
+        shown.click("#map-views button:has-text('PCA')")
+        shown.wait_for_timeout(100)
+        assert np.corrcoef(shown.evaluate("Array.from(jule.map.xs)"), at)[0, 1] < 0.9
+        assert len(labels_of(shown)) > 0

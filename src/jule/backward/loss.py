@@ -57,13 +57,43 @@ def weighted_triplet_loss(
     """
     if negatives not in NEGATIVES:
         raise ValueError(f"unknown negatives {negatives!r}: choose one of {', '.join(NEGATIVES)}")
+    distances = (2.0 - 2.0 * embedding @ embedding.T).clamp_min(0.0)  # (b, b)
+    return triplet_hinge(
+        distances,
+        labels,
+        gamma=gamma,
+        margin=margin,
+        negatives=negatives,
+        n_negatives=n_negatives,
+        generator=generator,
+    )
+
+
+def triplet_hinge(
+    distances: Tensor,
+    labels: Tensor,
+    *,
+    gamma: float,
+    margin: float,
+    negatives: Negatives,
+    n_negatives: int,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Compute the loss of `weighted_triplet_loss` from the distances (b, b) within a batch.
+
+    Examples
+    --------
+    >>> apart = torch.tensor([[0.0, 2.0, 0.0], [2.0, 0.0, 2.0], [0.0, 2.0, 0.0]])
+    >>> settings = {"gamma": 1.0, "margin": 0.2, "negatives": "nearest", "n_negatives": 20}
+    >>> triplet_hinge(apart, torch.tensor([0, 0, 1]), **settings).item()
+    1.2...
+    """
     same = labels[:, None] == labels[None, :]  # (b, b)
     itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
     anchors, partners = (same & ~itself).nonzero(as_tuple=True)
     count = min(n_negatives, int((~same).sum(dim=1).max()) if len(labels) else 0)
     if len(anchors) == 0 or count == 0:
-        return embedding.sum() * 0.0
-    distances = (2.0 - 2.0 * embedding @ embedding.T).clamp_min(0.0)  # (b, b)
+        return distances.sum() * 0.0
     if negatives == "random":
         draws = torch.rand(len(anchors), len(labels), generator=generator).to(labels.device)
         order = draws.masked_fill(same[anchors], torch.inf)  # (pairs, b)

@@ -35,3 +35,22 @@ class Training:
     batch_size: int = 100  # 25 clusters with per_cluster samples each
     per_cluster: int = 4  # samples of one cluster that meet in a batch
     warp: float = 0.0  # strength of the augmentation; 0 is off, since not all images allow it
+
+
+@dataclass(frozen=True)
+class MapTraining:
+    """Settings of the training of a map.
+
+    Examples
+    --------
+    >>> MapTraining(within=0.0).within
+    0.0
+    """
+
+    learning_rate: float = 0.003  # of Adam; falls to 0 in the end
+    within: float = 1.0  # weight of the term for neighbours; 0 leaves the paper's term for clusters
+    margin: float = 1.0  # how much farther away another cluster is, as log(1 + squared distance)
+    n_negatives: int = 20  # as in `Training`
+    batch_size: int = 100  # samples per batch for clusters ...
+    per_cluster: int = 4  # ... of which so many are of one cluster
+    n_pairs: int = 100  # pairs of neighbours per batch

@@ -17,6 +17,7 @@ from jule.cli.demo import demo
 from jule.cli.errors import Commands, is_plain_file, is_run_folder
 from jule.cli.export import export
 from jule.cli.info import info
+from jule.cli.map import map_
 from jule.cli.output import say
 from jule.cli.plot import plot
 from jule.cli.predict import predict
@@ -32,7 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    demo, info, cluster, resume, report, apply, predict, similar, cut, export, plot, compare,
+    demo, info, cluster, resume, map_, report, apply, predict, similar, cut, export, plot, compare,
     cache, reproduce,
 )  # fmt: skip
 READING = ("report", "apply", "cut", "export", "plot")  # commands on the results of a run
@@ -40,7 +41,7 @@ FEW_SAMPLES = 2000  # with more, compiled kernels are faster although they take 
 FEW_EDITED = 500  # the same for edited labels, whose clusters have to be merged again
 MOST_RESULT = 2**20  # bytes of result.json that are read to find out
 for command in COMMANDS:
-    app.command()(command)
+    app.command(command.__name__.removesuffix("_"))(command)
 
 
 @app.callback(invoke_without_command=True)

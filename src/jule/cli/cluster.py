@@ -131,6 +131,12 @@ def cluster(
     augment: Annotated[
         bool | None, typer.Option(help="Warp training images a little where it does no harm.")
     ] = None,
+    n_components: Annotated[
+        int | None,
+        typer.Option(
+            "--components", min=1, help="Also learn a map of so many dimensions, like jule map."
+        ),
+    ] = None,
     device: DeviceOption = "auto",
     overwrite: Annotated[bool, typer.Option(help="Replace an existing run.")] = False,
 ) -> None:
@@ -171,6 +177,7 @@ def cluster(
         n_clusters=n_clusters,
         seed=seed,
         ensemble=ensemble,
+        n_components=n_components,
         **{name: value for name, value in given.items() if value is not None},
     )
     settings()  # raises for bad values, before reading

@@ -39,6 +39,8 @@ def predict(
 ) -> None:
     """Predict the clusters of new pictures: path, cluster, confidence, rank, name, index.
 
+    If the run has a map (see jule map), x and y are their positions on it.
+
     Examples:
 
       jule predict photos-run new-photos --out new.csv

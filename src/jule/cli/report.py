@@ -34,27 +34,32 @@ def report(
 
     from jule.cli.reading import agreed_source
     from jule.locks import hold
-    from jule.report import Report
     from jule.runs.folder import RunFolder
     from jule.runs.results import check_finished
 
     folder = RunFolder(run)
     check_finished(folder)
     where = agreed_source(folder, source)
+    with hold(run):
+        path = remake_report(folder, where, umap=umap)
+    if show:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def remake_report(run: RunFolder, source: str | None, *, umap: bool = True) -> Path:
+    """Make the page of a run again, unless it would lose its pictures; return its path."""
+    from jule.report import Report
 
     def make(bars: Progress) -> Report:
-        made = Report.of_run(folder, source=where, umap=umap, progress=bars)
-        if made.sheets is None and _shows_pictures(folder):
+        made = Report.of_run(run, source=source, umap=umap, progress=bars)
+        if made.sheets is None and _shows_pictures(run):
             raise ValueError(
-                f"{folder.path('report.html')} is kept: a new one would have no pictures, because "
+                f"{run.path('report.html')} is kept: a new one would have no pictures, because "
                 f"{made.summary['no_pictures']}"
             )
         return made
 
-    with hold(run):
-        path = write_report(folder, make)
-    if show:
-        webbrowser.open(path.resolve().as_uri())
+    return write_report(run, make)
 
 
 def _shows_pictures(run: RunFolder) -> bool:

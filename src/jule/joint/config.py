@@ -20,6 +20,7 @@ Kind = Literal["images", "encoded", "vectors"]
 
 MOST = 2**31 - 1  # of whatever is counted
 MOST_SIDE = 2**14  # of an image, in pixels
+MOST_COMPONENTS = 2**10  # of a map
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ class Config:
     batch_size: int = Training.batch_size
     per_cluster: int = Training.per_cluster
     augment: bool = True  # small shifts, rotations, scalings and shears, where they do no harm
+
+    n_components: int | None = None  # dimensions of a map, learned last; None learns none
 
     def __post_init__(self) -> None:
         for problem in _problems(self):
@@ -236,6 +239,7 @@ def _problems(config: Config) -> Iterator[str]:
         ("min_side", MOST_SIDE),
         ("max_side", MOST_SIDE),
         ("min_cluster_size", MOST),
+        ("n_components", MOST_COMPONENTS),
     ):
         value = getattr(config, name)
         if value is not None and not 1 <= value <= most:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.report.layout import as_int16, coordinates, umap_map
+from jule.report.layout import as_int16, centred, coordinates, umap_map
 from jule.report.summary import stages
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
@@ -58,9 +58,11 @@ def page_arrays(
         arrays["copies"] = results.first_copies.astype(np.int32)
     if results.by_hand.any():
         arrays["by_hand"] = results.by_hand.astype(np.uint8)
+    if results.positions is not None and results.positions.shape[1] == 2:
+        arrays["map"] = as_int16(centred(results.positions))
     positions = umap_map(result.embedding, result.neighbors, results.config.seed) if umap else None
     if positions is not None:
-        arrays["umap"] = as_int16(positions - (positions.min(axis=0) + positions.max(axis=0)) / 2)
+        arrays["umap"] = as_int16(centred(positions))
     for place, shot in enumerate(stages(snapshots)):
         arrays[f"stage{place}_samples"] = shot.samples
         arrays[f"stage{place}_positions"] = as_int16(shot.positions)

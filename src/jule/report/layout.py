@@ -63,6 +63,19 @@ def umap_map(
     return found
 
 
+def centred(positions: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return positions with the middle of their range at 0.
+
+    Examples
+    --------
+    >>> centred(np.array([[0.0, 1.0], [4.0, 1.0]])).tolist()
+    [[-2.0, 0.0], [2.0, 0.0]]
+    """
+    middle = (positions.min(axis=0) + positions.max(axis=0)) / 2
+    moved: NDArray[np.floating] = positions - middle
+    return moved
+
+
 def as_int16(positions: NDArray[np.floating]) -> NDArray[np.int16]:
     """Scale positions to 16-bit integers, by the same factor on all axes.
 

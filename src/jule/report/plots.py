@@ -109,7 +109,9 @@ def _when(period: int) -> str:
 
 def _draw_map(figure: Figure, results: RunResults) -> None:
     result = results.result
-    places = umap_map(result.embedding, result.neighbors, results.config.seed)
+    places: NDArray | None = results.positions
+    if places is None or places.shape[1] != 2:
+        places = umap_map(result.embedding, result.neighbors, results.config.seed)
     if places is None:
         places = coordinates(result.embedding)[:, :2]
     axes = figure.add_subplot()

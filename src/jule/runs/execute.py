@@ -1,4 +1,4 @@
-"""Execute a run: start or resume it, save the state after each period, write the results."""
+"""Execute a run: start or resume it, save its states, write the results; learn its map."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from jule.forward import prepare
 from jule.images import fingerprint
 from jule.joint import finish, init_network, joint_learning
 from jule.joint.loop import begin
+from jule.joint.lowdim import learn_map, requested_map
 from jule.joint.state import State, load_state, save_state
 from jule.locks import hold
 from jule.progress import Progress
 from jule.runs.folder import RunFolder
+from jule.runs.maps import map_files
 from jule.runs.names import SNAPSHOTS, STATES
 from jule.runs.results import RunResults, new_results, read_results, write_results
 from jule.runs.snapshots import save_snapshot, shown_samples, take_snapshot
@@ -102,6 +104,7 @@ def execute(
             first_copies=first_copies,
             progress=progress,
         )
+        learned_map = requested_map(result, config, device=device, progress=progress)
         results = new_results(
             config,
             result,
@@ -111,10 +114,47 @@ def execute(
             true_labels=labels,
             first_copies=first_copies,
             indices=indices,
+            learned_map=learned_map,
         )
         with delay_interrupts():
-            write_results(run, results, embedder)  # and remove the states: nothing is to resume
+            # This also removes the states: nothing is to resume.
+            write_results(run, results, embedder, learned_map)
         return results
+
+
+def make_map(
+    run: RunFolder,
+    n_components: int = 2,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> RunResults:
+    """Learn a map of a finished run and write its files; return the results with the map.
+
+    Nothing of the run itself changes, and an earlier map is replaced.
+
+    Parameters
+    ----------
+    run
+        A finished run.
+    n_components
+        Number of dimensions.
+    seed
+        Random seed.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    progress
+        Called with the name of a stage and the fraction of it that is done.
+    """
+    with hold(run.home):
+        results = read_results(run)
+        learned = learn_map(
+            results.result, n_components, seed=seed, device=device, progress=progress
+        )
+        with delay_interrupts():
+            run.update(map_files(learned, results.names, results.indices))
+        return replace(results, positions=learned.positions)
 
 
 def _identity(run: RunFolder) -> dict[str, Any]:

@@ -16,6 +16,9 @@ input_neighbors.npz  the nearest neighbours of the samples before learning
 tree.npz             its merge tree, which passes through the labels as they were found
 tree-1.npz, ...      the merge trees of the networks of an ensemble, one for each
 network.safetensors  the network
+map.csv              one row per sample: path, x, y, index; if the run has a map
+map.npy              the same positions as an array
+map.safetensors      the network that places samples on the map
 result.json          the numbers of the run
 report.html, report.json, report_pictures/    the page
 labels-K.csv, *.png, *.pdf, *.svg             other cuts, and figures
@@ -40,6 +43,7 @@ LABELS_SF, LABELS_RC = "labels_sf.npy", "labels_rc.npy"
 EMBEDDING, NEIGHBORS, TREE = "embedding.npy", "neighbors.npz", "tree.npz"
 INPUT_NEIGHBORS = "input_neighbors.npz"
 NETWORK = "network.safetensors"
+MAP, MAP_TABLE, MAP_NETWORK = "map.npy", "map.csv", "map.safetensors"
 IMAGES = "images.npz"
 STATES, SNAPSHOTS = "state", "snapshots"
 PAGE, SUMMARY, PAGE_PICTURES = "report.html", "report.json", "report_pictures"
@@ -47,7 +51,8 @@ ERRORS = "error.log"
 UPDATE, NEXT = ".jule-update", ".jule-next"
 FILES = (
     CONFIG, RESULT, HISTORY, MANIFEST, LABELS, LABELS_AUTO, SKIPPED, DUPLICATES, LABELS_SF,
-    LABELS_RC, EMBEDDING, NEIGHBORS, INPUT_NEIGHBORS, TREE, NETWORK, IMAGES, PAGE, SUMMARY, ERRORS,
+    LABELS_RC, EMBEDDING, NEIGHBORS, INPUT_NEIGHBORS, TREE, NETWORK, MAP, MAP_TABLE, MAP_NETWORK,
+    IMAGES, PAGE, SUMMARY, ERRORS,
 )  # fmt: skip
 FOLDERS = (STATES, SNAPSHOTS, PAGE_PICTURES)
 # Files whose names have a number or a checksum in them. Nothing else is ever called a run's own.

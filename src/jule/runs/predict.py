@@ -17,10 +17,11 @@ from jule.joint.clustering import count_neighbors
 from jule.progress import Progress
 from jule.runs.folder import RunFolder
 from jule.runs.results import RunResults
-from jule.runs.tables import Columns, label_columns
+from jule.runs.tables import Columns, label_columns, position_columns
 
 if TYPE_CHECKING:
     from jule.backward import Embedder
+    from jule.joint.lowdim import Map
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class Prediction:
         The names of the clusters that have one.
     indices
         (m,) position of each sample in its source, which identifies it: names may repeat.
+    positions
+        (m, d) place of each sample on the map of the run; None if it has none.
     """
 
     names: list[str]
@@ -50,10 +53,14 @@ class Prediction:
     distances: NDArray[np.float64]
     cluster_names: dict[int, str]
     indices: NDArray[np.int64]
+    positions: NDArray[np.float32] | None = None
 
     def columns(self) -> Columns:
-        """Return the table of labels: path, cluster, confidence, rank, name, index."""
-        return label_columns(
+        """Return the table of labels: path, cluster, confidence, rank, name, index.
+
+        If the run has a map, x and y follow.
+        """
+        columns = label_columns(
             self.names,
             self.labels,
             self.confidence,
@@ -61,6 +68,7 @@ class Prediction:
             self.cluster_names,
             self.indices,
         )
+        return columns | ({} if self.positions is None else position_columns(self.positions))
 
 
 def read_for_run(
@@ -95,6 +103,7 @@ def predict_samples(
     progress: Progress | None = None,
     *,
     indices: NDArray[np.int64] | None = None,
+    learned_map: Map | None = None,
 ) -> Prediction:
     """Predict the clusters of new samples, read by `read_for_run`.
 
@@ -108,8 +117,11 @@ def predict_samples(
         Called with the name of a stage and the fraction of it that is done.
     indices
         (m,) position of each sample in its source; 0, 1, ... by default.
+    learned_map
+        The map of the run, if it has one.
     """
     from jule.backward import embed
+    from jule.backward.mapper import place
 
     result = results.result
     show = None if progress is None else lambda share: progress("embedding", share)
@@ -134,6 +146,7 @@ def predict_samples(
         np.einsum("ij,ij->i", gap, gap, dtype=np.float64),
         results.cluster_names,
         np.arange(len(names)) if indices is None else indices,
+        None if learned_map is None else place(learned_map.mapper, embedding),
     )
 
 

@@ -23,6 +23,7 @@ from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
 from jule.runs.folder import FORMAT, RunFolder
 from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed, read_manifest
+from jule.runs.maps import map_files, read_positions
 from jule.runs.names import (
     DUPLICATES,
     EMBEDDING,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from jule.backward import Embedder
+    from jule.joint.lowdim import Map
 
 Scores = Mapping[str, Mapping[str, float]]
 
@@ -86,6 +88,8 @@ class RunResults:
         (n,) index of the original of each sample; its own index if it is not a copy.
     indices
         (n,) position of each sample in its source, which identifies it: names may repeat.
+    positions
+        (n, d) place of each sample on the map of the run; None if it has none.
     """
 
     id: str
@@ -100,6 +104,7 @@ class RunResults:
     by_hand: NDArray[np.bool_] = field(repr=False)
     first_copies: NDArray[np.int64] = field(repr=False)
     indices: NDArray[np.int64] = field(repr=False)
+    positions: NDArray[np.float32] | None = field(default=None, repr=False)
 
     @property
     def edited(self) -> bool:
@@ -130,6 +135,7 @@ def new_results(
     true_labels: NDArray | None = None,
     first_copies: NDArray[np.int64] | None = None,
     indices: NDArray[np.int64] | None = None,
+    learned_map: Map | None = None,
 ) -> RunResults:
     """Return the results of a run that has just ended; `true_labels` are only used to score it."""
     from jule.evaluation import accuracy, nmi  # loads scipy, which reading results does not need
@@ -156,6 +162,7 @@ def new_results(
         by_hand=np.zeros(n, bool),
         first_copies=np.arange(n) if first_copies is None else first_copies,
         indices=np.arange(n) if indices is None else indices,
+        positions=None if learned_map is None else learned_map.positions,
     )
 
 
@@ -166,7 +173,9 @@ def _identifier(tree: MergeTree, names: Sequence[str]) -> str:
     return f"{value:08x}"
 
 
-def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> None:
+def write_results(
+    run: RunFolder, results: RunResults, embedder: Embedder, learned_map: Map | None = None
+) -> None:
     """Write all files of a finished run at once; a run that replaces another takes its place."""
     from jule.backward.description import describe
     from jule.backward.embedder import get_weights
@@ -211,6 +220,11 @@ def write_results(run: RunFolder, results: RunResults, embedder: Embedder) -> No
             },
             NETWORK: save(get_weights(embedder), metadata),
             RESULT: json_bytes(numbers),
+            **(
+                {}
+                if learned_map is None
+                else map_files(learned_map, results.names, results.indices)
+            ),
         }
     )
     if run.folder != run.home:
@@ -273,6 +287,7 @@ def _read_results(run: RunFolder, manifest: Manifest) -> RunResults:
         by_hand=table.by_hand,
         first_copies=first_copies,
         indices=table.indices,
+        positions=read_positions(run, manifest, len(table.labels)),
     )
 
 

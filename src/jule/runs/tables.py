@@ -113,6 +113,22 @@ def label_columns(
     }
 
 
+def position_columns(positions: NDArray[np.floating]) -> Columns:
+    """Return the columns of positions on a map: x, y and z, or x1, x2, ... beyond three dimensions.
+
+    Examples
+    --------
+    >>> position_columns(np.array([[0.5, 1 / 3]]))
+    {'x': [0.5], 'y': [0.3333]}
+    >>> list(position_columns(np.zeros((1, 4))))
+    ['x1', 'x2', 'x3', 'x4']
+    """
+    width = positions.shape[1]
+    heads = "xyz"[:width] if width <= 3 else [f"x{number}" for number in range(1, width + 1)]
+    rounded = np.round(positions.astype(np.float64), 4)
+    return {head: rounded[:, axis].tolist() for axis, head in enumerate(heads)}
+
+
 # ---- writing
 
 
@@ -150,6 +166,20 @@ def labels_csv(columns: Columns, by_hand: NDArray[np.bool_] | None = None) -> by
         index = {"index": columns["index"]}  # remains the last column
         columns = {**columns, "by_hand": by_hand.astype(int).tolist()}
         columns = {name: column for name, column in columns.items() if name != "index"} | index
+    return _encode(csv_text(columns))
+
+
+def positions_csv(
+    names: Sequence[str], positions: NDArray[np.floating], indices: NDArray[np.integer]
+) -> bytes:
+    r"""Return the table of positions on a map.
+
+    Examples
+    --------
+    >>> positions_csv(["a"], np.array([[0.5, 2.0]]), np.array([0]))
+    b'path,x,y,index\r\na,0.5,2.0,0\r\n'
+    """
+    columns = {"path": list(names), **position_columns(positions), "index": indices.tolist()}
     return _encode(csv_text(columns))
 
 

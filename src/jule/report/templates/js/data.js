@@ -11,6 +11,7 @@ const NEAR = NEIGHBORS.length / N; // how many neighbours every image has
 const INPUT_NEIGHBORS = typed("input_neighbors"); // those before learning; null in older runs
 const COORDS = typed("coords");
 const AXES = COORDS.length / N;
+const LEARNED = typed("map"); // the map that was learned with the run; null if there is none
 const UMAP = typed("umap");
 const PLACES = typed("places");
 const INDICES = typed("indices"); // positions in the source; null where they are 0, 1, ...

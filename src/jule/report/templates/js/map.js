@@ -1,9 +1,12 @@
 // The map: every image at its place in two or three dimensions, moved, zoomed and turned.
 
 const canvas = byId("map-canvas");
-const MAP_VIEWS = { flat: "PCA", ...(UMAP ? { umap: "UMAP" } : {}), turned: "3-D" };
+const MAP_VIEWS = {
+  ...(LEARNED ? { learned: "Map" } : {}), flat: "PCA", ...(UMAP ? { umap: "UMAP" } : {}),
+  turned: "3-D",
+};
 const map = {
-  kind: UMAP ? "umap" : "flat", // how samples are laid out
+  kind: LEARNED ? "learned" : UMAP ? "umap" : "flat", // how samples are laid out
   mode: "move",
   zoom: 1, x: 0, y: 0, // the middle of the frame, in units of the layout
   across: 0.6, up: 0.35, // angles of the 3-D view
@@ -18,8 +21,7 @@ function layout() {
   const ys = new Float32Array(N);
   const far = new Float32Array(N);
   if (kind === "turned") turnInto(xs, ys, far, COORDS, AXES, N, map.across, map.up);
-  const source = kind === "umap" ? UMAP : COORDS;
-  const stride = kind === "umap" ? 2 : AXES;
+  const [source, stride] = { learned: [LEARNED, 2], umap: [UMAP, 2] }[kind] ?? [COORDS, AXES];
   for (let i = 0; kind !== "turned" && i < N; i++) {
     xs[i] = source[i * stride];
     ys[i] = source[i * stride + 1];
