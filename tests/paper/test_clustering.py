@@ -9,7 +9,7 @@ import pytest
 from jule.baselines import METHODS
 from jule.forward import prepare
 from jule.joint.config import Config
-from jule.paper import clustering
+from jule.paper import clustering, learned
 from jule.paper.clustering import ROWS, Table3, Table4, Table10, Table11
 from jule.paper.driver import run_experiment
 from jule.paper.experiment import Request
@@ -106,7 +106,7 @@ def test_random_methods_have_several_seeds(tmp_path):
 
 
 def test_methods_run_on_the_representation_of_one_run_per_seed(tmp_path, monkeypatch):
-    monkeypatch.setattr(clustering, "config_for", lambda cell, _k: replace(QUICK, seed=cell.seed))
+    monkeypatch.setattr(learned, "config_for", lambda cell, _k: replace(QUICK, seed=cell.seed))
     run(Table4(), tmp_path, methods=("AC-GDL", "K-means"), seeds=2)
     assert sorted(p.name for p in (tmp_path / "runs").iterdir()) == [
         "learned-digits-0",
@@ -120,12 +120,12 @@ def test_methods_run_on_the_representation_of_one_run_per_seed(tmp_path, monkeyp
 
 
 def test_a_representation_of_other_settings_is_not_current(tmp_path, monkeypatch):
-    monkeypatch.setattr(clustering, "config_for", lambda _cell, _k: QUICK)
+    monkeypatch.setattr(learned, "config_for", lambda _cell, _k: QUICK)
     run(Table4(), tmp_path, methods=("AC-GDL",), seeds=1)
     record = read_record(record_path(tmp_path, "learned", "ac-gdl"))
     (cell,) = Table4().cells(Request(datasets=("digits",), methods=("AC-GDL",), seeds=1))
     assert Table4().is_current(cell, record)
-    monkeypatch.setattr(clustering, "config_for", lambda _cell, _k: replace(QUICK, epochs=0.2))
+    monkeypatch.setattr(learned, "config_for", lambda _cell, _k: replace(QUICK, epochs=0.2))
     assert not Table4().is_current(cell, record)
 
 

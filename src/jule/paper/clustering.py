@@ -22,7 +22,8 @@ from jule.images.datasets import has_dataset
 from jule.joint.config import Config
 from jule.memory import NotEnoughMemoryError
 from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
-from jule.paper.joint import SEEDS, Joint, config_for, learn
+from jule.paper.joint import SEEDS, Joint
+from jule.paper.learned import learned_config, learned_run
 from jule.paper.numbers import DISPLAY, paper_methods, paper_score
 from jule.paper.records import Record, read_record
 from jule.paper.rows import Features, Row
@@ -115,7 +116,7 @@ class ClusteringTable(Experiment):
         if self.features == "raw":
             return True
         learned = Config.from_json(record["joint"]["settings"])
-        return learned == _joint_config(cell.dataset, cell.seed or 0, record["clusters"])
+        return learned == learned_config(cell.dataset, cell.seed or 0, record["clusters"])
 
     def measure(self, cell: Cell, context: Context) -> Record:
         row, seed = _row(cell), cell.seed or 0
@@ -273,11 +274,6 @@ def _row(cell: Cell) -> Row:
     return next(row for row in ROWS if row.name == cell.method)
 
 
-def _joint_config(dataset: str, seed: int, n_clusters: int) -> Config:
-    """Return the settings of joint learning, whose representation the methods are given."""
-    return config_for(Cell("", dataset, "default", seed), n_clusters)
-
-
 @lru_cache(maxsize=1)
 def _load(dataset: str) -> Dataset:
     """Read a data set. One is cached, because the cells of a set are measured in succession."""
@@ -301,11 +297,10 @@ def _learned(dataset: str, seed: int, context: Context) -> tuple[NDArray[np.floa
     The run is stored, because all methods use it.
     """
     data = _load(dataset)
-    config = _joint_config(dataset, seed, data.n_clusters)
-    learned = learn(data, config, context.runs / f"learned-{dataset}-{seed}", context.progress)
+    learned = learned_run(data, seed, context).results
     result = learned.result
     found = {"sf": result.labels_sf, "rc": result.labels_rc}
     return result.embedding, {
-        "settings": config.to_json(),
+        "settings": learned.config.to_json(),
         "scores": {name: scores(data.labels, labels) for name, labels in found.items()},
     }

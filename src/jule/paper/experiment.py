@@ -59,6 +59,8 @@ class Cell:
         Random seed; None if nothing is random.
     method
         Name of the method, if the experiment compares several.
+    source
+        Name of the data set that the network is learned on, if that is a different one.
 
     Examples
     --------
@@ -71,12 +73,14 @@ class Cell:
     preset: str | None = None
     seed: int | None = None
     method: str | None = None
+    source: str | None = None
 
     @property
     def title(self) -> str:
         """A short description of the cell."""
         seed = None if self.seed is None else f"seed {self.seed}"
-        parts = (self.dataset, self.preset, self.method, seed)
+        sets = self.dataset if self.source is None else f"{self.source} to {self.dataset}"
+        parts = (sets, self.preset, self.method, seed)
         return ", ".join(part for part in parts if part is not None)
 
     def command(self, experiment: str) -> str:
@@ -87,7 +91,8 @@ class Cell:
         >>> Cell("raw-gdl/usps.json", "usps").command("raw-gdl")
         'jule reproduce raw-gdl --datasets usps'
         """
-        command = f"jule reproduce {experiment} --datasets {self.dataset}"
+        sets = self.dataset if self.source is None else f"{self.source},{self.dataset}"
+        command = f"jule reproduce {experiment} --datasets {sets}"
         command += "" if self.preset is None else f" --preset {self.preset}"
         command += "" if self.method is None else f" --methods {shlex.quote(self.method)}"
         return command + ("" if self.seed is None else f" --seeds {self.seed + 1}")

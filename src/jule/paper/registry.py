@@ -7,6 +7,7 @@ from jule.paper.clustering import Table3, Table4, Table10, Table11
 from jule.paper.experiment import Experiment, Renderer
 from jule.paper.joint import Joint
 from jule.paper.raw_gdl import RawGDL
+from jule.paper.transfer import TransferDigits
 from jule.text import match_name
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -18,6 +19,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Table10(),
         Table4(),
         Table11(),
+        TransferDigits(),
         Approximation(),
     )
 }
