@@ -62,7 +62,6 @@ def test_large_sets_are_sampled_always_in_the_same_way():
     labels = (vectors[:, 0] > 0).astype(np.int32)
     separation, inside = one.measure(labels)
     assert inside == pytest.approx(modularity(graph, labels))
-    assert one.score(labels) == separation + inside
     assert separation == pytest.approx(silhouette(vectors, labels), abs=0.02)
 
 

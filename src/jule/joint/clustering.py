@@ -47,20 +47,20 @@ class Inputs:
     ----------
     neighbors
         The nearest neighbours of all samples.
-    space
-        The representation in which labels are scored.
+    graph
+        The digraph W over them.
     tree
         The merge tree of the samples; its cuts are the clustering without learning.
     """
 
     neighbors: Neighbors
-    space: Space
+    graph: Digraph
     tree: MergeTree
 
     @classmethod
     def of(cls, raw: Representation, tree: MergeTree) -> Inputs:
         """Return what is kept of prepared samples and their merge tree."""
-        return cls(raw.neighbors, Space.of(raw.vectors, raw.graph), tree)
+        return cls(raw.neighbors, raw.graph, tree)
 
 
 def count_neighbors(n_samples: int, config: Config) -> int:

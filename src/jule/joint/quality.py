@@ -232,7 +232,3 @@ class Space:
         """
         separations = _silhouettes(self.vectors, [labels[self.rows] for labels in cuts])
         return list(zip(separations, _modularities(self.graph, cuts), strict=True))
-
-    def score(self, labels: NDArray[np.integer]) -> float:
-        """Return the silhouette plus the modularity of labels."""
-        return sum(self.measure(labels))

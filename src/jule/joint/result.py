@@ -17,6 +17,7 @@ from jule.forward.restrict import join_copies_first, tree_through_labels
 from jule.forward.tree import clusters_as_nodes
 from jule.joint.choose import MOST_CLUSTERS, Choice, choose_n_clusters
 from jule.joint.clustering import (
+    Inputs,
     Representation,
     count_neighbors,
     cut_tree,
@@ -31,6 +32,8 @@ from jule.joint.ensemble import cluster_members, member_votes
 from jule.joint.quality import Space
 from jule.joint.state import State
 from jule.progress import Progress
+
+LEAST_KEPT = 0.5  # of the modularity before learning; a network that keeps less forgot the samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +136,10 @@ def finish(
 ) -> Result:
     """Cluster the final representation again, and choose between the clusterings without labels.
 
-    Of SF and RC, the one with the larger modularity in the graph of the final representation is
-    taken. Linkage, the clustering of the samples without learning, replaces it if it has a larger
-    score (silhouette plus modularity), summed over the final representation and the inputs.
+    Of SF, RC and linkage, which is the clustering of the samples without learning, the one with the
+    largest modularity in the graph of the final representation is taken. Linkage is also taken if
+    the others have less than half of its modularity in the graph of the samples before learning:
+    the network has then forgotten what it was shown.
 
     If K was not given, it is the number that the final tree suggests; the recurrent process then
     ended with more clusters, and SF is what they merge into without further training. Exact copies
@@ -193,14 +197,14 @@ def finish(
     rc = _cut_with_copies(tree, k, copies, config)
     if config.n_clusters:
         warn_of_fewer_clusters(min(n_different, config.n_clusters), config.n_clusters)
-    keeps_sf = sf.max() + 1 == k and modularity(graph, sf) > modularity(graph, rc)
-    labels, chosen = (sf, "sf") if keeps_sf else (rc, "rc")
-    if inputs is not None and k > 1:
-        linkage = _cut_with_copies(inputs.tree, k, copies, config)
-        spaces = (space, inputs.space)
-        if sum(s.score(linkage) for s in spaces) > sum(s.score(labels) for s in spaces):
-            labels, chosen = linkage, "linkage"
-    graphs = (graph,) if inputs is None else (graph, inputs.space.graph)
+    candidates = {"rc": rc}
+    if sf.max() == rc.max():  # exact copies can join clusters of SF
+        candidates["sf"] = sf
+    if inputs is not None:
+        candidates["linkage"] = _cut_with_copies(inputs.tree, k, copies, config)
+    chosen = _choose(candidates, graph, inputs)
+    labels = candidates[chosen]
+    graphs = (graph,) if inputs is None else (graph, inputs.graph)
     trees = state.member_trees or ()
     if config.ensemble > 1 and not trees:
         trees = cluster_members(representation.vectors, config, progress)
@@ -219,9 +223,19 @@ def finish(
         choice=choice,
         evidence=suggested.evidence,
         input_neighbors=None if inputs is None else inputs.neighbors,
-        input_sigma2=0.0 if inputs is None else inputs.space.graph.sigma2,
+        input_sigma2=0.0 if inputs is None else inputs.graph.sigma2,
         member_trees=trees,
     )
+
+
+def _choose(candidates: dict[str, NDArray[np.int32]], graph: Digraph, inputs: Inputs | None) -> str:
+    """Return which of several clusterings to take: RC, SF or linkage; of equal ones, the first."""
+    fits = {name: modularity(graph, labels) for name, labels in candidates.items()}
+    chosen = max(fits, key=fits.__getitem__)
+    if inputs is None:
+        return chosen
+    kept, possible = (modularity(inputs.graph, candidates[name]) for name in (chosen, "linkage"))
+    return "linkage" if kept < LEAST_KEPT * possible else chosen
 
 
 def _cut_with_copies(
