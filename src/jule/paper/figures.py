@@ -70,7 +70,9 @@ class Curve:
     is_dashed: bool = False
 
 
-def svg(draw: Callable[[Figure], None], width: float = 7.0, height: float = 4.2) -> str:
+def svg(
+    draw: Callable[[Figure], None], width: float = 7.0, height: float = 4.2, dpi: float = 100.0
+) -> str:
     """Return the SVG text of a figure.
 
     Parameters
@@ -79,6 +81,8 @@ def svg(draw: Callable[[Figure], None], width: float = 7.0, height: float = 4.2)
         Called with an empty figure, which it fills.
     width, height
         Size in inches.
+    dpi
+        Resolution of what is drawn with ``rasterized=True``, such as thousands of points.
 
     Raises
     ------
@@ -101,7 +105,7 @@ def svg(draw: Callable[[Figure], None], width: float = 7.0, height: float = 4.2)
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure)
         # Without metadata, which holds the date and the version of matplotlib.
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(content, format="svg", dpi=dpi, metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in content.getvalue().splitlines())
 
 

@@ -7,7 +7,9 @@ from jule.paper.clustering import Table3, Table4, Table10, Table11
 from jule.paper.experiment import Experiment, Renderer
 from jule.paper.joint import Joint
 from jule.paper.raw_gdl import RawGDL
-from jule.paper.transfer import TransferDigits
+from jule.paper.reliability import Reliability
+from jule.paper.stages import Stages
+from jule.paper.transfer import TransferCoil, TransferDigits
 from jule.text import match_name
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -19,7 +21,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         Table10(),
         Table4(),
         Table11(),
+        TransferCoil(),
         TransferDigits(),
+        Reliability(),
+        Stages(),
         Approximation(),
     )
 }

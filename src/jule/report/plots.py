@@ -75,7 +75,14 @@ def plot_run(run: RunFolder, kind: str, out: Path, *, source: str | Path | None 
         write_atomic(out, content.getvalue(), private=False)
 
 
-def _colours(labels: NDArray[np.integer]) -> NDArray[np.float64]:
+def cluster_colours(labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return a colour (red, green, blue) for each label, the same for the same cluster.
+
+    Examples
+    --------
+    >>> cluster_colours(np.array([0, 1, 0])).shape
+    (3, 3)
+    """
     from matplotlib.colors import hsv_to_rgb
 
     hues = (labels * GOLDEN) % 1.0
@@ -98,7 +105,7 @@ def _draw_stages(figure: Figure, results: RunResults, snapshots: Sequence[Snapsh
     figure.set_size_inches(4.5 * len(shots), 4.5)
     for place, (title, positions, labels) in enumerate(shots):
         axes = figure.add_subplot(1, len(shots), place + 1, projection="3d")
-        axes.scatter(*positions.T, c=_colours(labels), s=4, linewidths=0)
+        axes.scatter(*positions.T, c=cluster_colours(labels), s=4, linewidths=0)
         axes.set_title(title, fontsize=10)
         axes.set_xticks([]), axes.set_yticks([]), axes.set_zticks([])
 
@@ -115,7 +122,7 @@ def _draw_map(figure: Figure, results: RunResults) -> None:
     if places is None:
         places = coordinates(result.embedding)[:, :2]
     axes = figure.add_subplot()
-    colours = _colours(result.labels)
+    colours = cluster_colours(result.labels)
     axes.scatter(places[:, 0], places[:, 1], c=colours, s=3, linewidths=0, rasterized=True)
     for cluster in range(result.n_clusters):
         x, y = np.median(places[result.labels == cluster], axis=0)
