@@ -16,7 +16,9 @@ from benchmarks import (
     photos,
     pictures,
     report,
+    rounder,
     small,
+    spectral,
     training,
     trust,
     vectors,
@@ -35,6 +37,7 @@ ALL = (
     few,
     folder,
     peers,
+    spectral,
     photos,
     vectors,
     encoder,
@@ -42,6 +45,7 @@ ALL = (
     trust,
     deep,
     kernel,
+    rounder,
 )
 for benchmark in ALL:
     print(f"--- {benchmark.__name__}: {benchmark.__doc__}")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jule.files import write_json
 from jule.forward import Neighbors, prepare
 from jule.images import load_dataset
+from jule.paper.records import read_record
 
 RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
 PACKAGES = (
@@ -101,6 +102,18 @@ def write(name: str, command: str, settings: dict[str, Any], measured: Any) -> N
     path = RESULTS / f"{name}.json"
     write_json(path, record, private=False)
     print(f"wrote results/benchmarks/{path.name}")
+
+
+def read_measured(results: Path, name: str) -> dict[str, Any]:
+    """Return what a benchmark measured, from the file that it wrote."""
+    found: dict[str, Any] = read_record(results / "benchmarks" / f"{name}.json")["measured"]
+    return found
+
+
+def mean_and_spread(runs: list[dict[str, float]], score: str, digits: int = 3) -> str:
+    """Render the mean and the standard deviation of a score over several runs."""
+    values = np.array([run[score] for run in runs])
+    return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
 
 
 def package_versions() -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Baselines against the best-known public implementation of the same or a similar method.
 
+The spectral methods have a benchmark of their own, `benchmarks.spectral`.
+
 `python -m benchmarks.peers` compares with scikit-learn and scipy. `--cdlib PYTHON` adds cdlib, in
 an interpreter that has it, and `--gactoolbox FOLDER` adds a checkout of gactoolbox, under Octave.
 Rows of these two from an earlier run are kept, with its date.
@@ -22,7 +24,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.io import loadmat, savemat
 from scipy.sparse import csr_array, save_npz
 from sklearn.base import ClusterMixin
-from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.cluster import KMeans
 from sklearn.decomposition import NMF
 from threadpoolctl import threadpool_info
 
@@ -30,12 +32,8 @@ from benchmarks.common import RESULTS, seconds, write
 from jule.baselines import (
     AverageLinkage,
     GraphDegreeLinkage,
-    LandmarkSpectralClustering,
     LocalityPreservingNMF,
-    NJWSpectralClustering,
-    NormalizedCuts,
     PathIntegralLinkage,
-    SelfTuningSpectralClustering,
     ZetaLinkage,
 )
 from jule.baselines.locality_preserving_nmf import N_FIRST
@@ -178,38 +176,6 @@ def compare(comparison: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
-def spectral(samples: Samples, classes: Labels) -> Comparison:
-    """Return the spectral methods on neighbour graphs, against scikit-learn's."""
-
-    def peer(assign_labels: str) -> Run:
-        return estimator(
-            SpectralClustering(
-                N_CLUSTERS,
-                affinity="nearest_neighbors",
-                assign_labels=assign_labels,
-                random_state=0,
-            )
-        )
-
-    kmeans, discretize = (
-        f"scikit-learn SpectralClustering, {how}" for how in ("kmeans", "discretize")
-    )
-    return Comparison(
-        "mnist-test",
-        samples,
-        classes,
-        {
-            kmeans: peer("kmeans"),
-            discretize: peer("discretize"),
-            "SC-NJW": estimator(NJWSpectralClustering(N_CLUSTERS, graph="neighbors")),
-            "SC-ST": estimator(SelfTuningSpectralClustering(N_CLUSTERS, graph="neighbors")),
-            "SC-LS": estimator(LandmarkSpectralClustering(N_CLUSTERS)),
-            "N-Cuts": estimator(NormalizedCuts(N_CLUSTERS, graph="neighbors")),
-        },
-        {"SC-NJW": kmeans, "SC-ST": kmeans, "SC-LS": kmeans, "N-Cuts": discretize},
-    )
-
-
 def factorization(samples: Samples, classes: Labels) -> Comparison:
     """Return NMF-LP without its penalty, against scikit-learn's NMF of as many iterations.
 
@@ -342,7 +308,7 @@ def main() -> None:
     }
     command = "python -m benchmarks.peers"
     digits = load("mnist-test")
-    rows = compare(spectral(*digits)) + compare(factorization(*digits)) + compare(average(*digits))
+    rows = compare(factorization(*digits)) + compare(average(*digits))
     if given.cdlib is not None:
         command += " --cdlib PYTHON"
         script = "from importlib.metadata import version; print(version('cdlib'))"

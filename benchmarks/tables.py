@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.common import mean_and_spread, read_measured
+from benchmarks.tables_of_rivals import RIVALS
 from jule.paper.records import read_record
 from jule.paper.tables import fill_pages, markdown
 
@@ -17,25 +19,20 @@ SHARE = "jule's share of that"
 TRUST_SEEDS = 3
 
 
-def _measured(results: Path, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_record(results / "benchmarks" / f"{name}.json")["measured"]
-    return found
-
-
 def _times(found: dict[str, Any]) -> list[list[str]]:
     times = found["seconds"].items()
     return [[what, f"{taken:.2f} s"] for what, taken in times if not isinstance(taken, list)]
 
 
 def neighbors(results: Path) -> str:
-    found = _measured(results, "neighbors")
+    found = read_measured(results, "neighbors")
     names = ("faiss / jule", "jule / bare products all", "jule / bare products once")
     ratios = [[name, f"{found[name]:.2f}"] for name in names]
     return markdown(["", "measured"], _times(found) + ratios)
 
 
 def linkage(results: Path) -> str:
-    found = _measured(results, "linkage")
+    found = read_measured(results, "linkage")
     rows = [
         ["ward / jule", f"{found['ward / jule']:.1f}"],
         ["memory above the input", f"{found['MiB above input']:.0f} MiB"],
@@ -46,7 +43,7 @@ def linkage(results: Path) -> str:
 
 
 def training(results: Path) -> str:
-    found = _measured(results, "training")
+    found = read_measured(results, "training")
     rows = [
         [
             name,
@@ -63,7 +60,7 @@ def training(results: Path) -> str:
 
 
 def memory(results: Path) -> str:
-    found = _measured(results, "memory")
+    found = read_measured(results, "memory")
     row = ["MNIST-full, one round and RC, the whole process", f"{found['MiB in all']:,.0f} MiB"]
     return markdown(["", "peak"], [row])
 
@@ -113,7 +110,7 @@ def report(results: Path) -> str:
             f"{at['ms of a move, median']:.0f}",
             f"{at['ms of a move, longest']:.0f}",
         ]
-        for count, at in _measured(results, "report").items()
+        for count, at in read_measured(results, "report").items()
     ]
     header = ["images", "seconds to make", "MB of the page", "MB with pictures"]
     header += ["seconds until it answers", "ms per move of the slider, median", "longest"]
@@ -121,7 +118,7 @@ def report(results: Path) -> str:
 
 
 def approximate(results: Path) -> str:
-    found = _measured(results, "approximate")
+    found = read_measured(results, "approximate")
     header, rows = [""], [[method] for method in next(iter(found.values()))]
     for where, methods in found.items():
         header += [f"{where}, seconds", "recall"]
@@ -132,7 +129,7 @@ def approximate(results: Path) -> str:
 
 
 def growth(results: Path) -> str:
-    found = _measured(results, "growth")
+    found = read_measured(results, "growth")
     rows = []
     for name, curve in found["curves"].items():
         for at in curve:
@@ -172,7 +169,7 @@ def once(results: Path) -> str:
 
 
 def once_counts(results: Path) -> str:
-    counts = _measured(results, "once")["counts"]
+    counts = read_measured(results, "once")["counts"]
     kinds = ("neighbour searches", "embeddings")
     rows = [
         [f"`{command}`", *(f"{of[tree][kind]}" for kind in kinds for tree in ("before", "after"))]
@@ -195,7 +192,7 @@ def small(results: Path) -> str:
         return " / ".join(parts)
 
     rows = []
-    for name, found in _measured(results, "small").items():
+    for name, found in read_measured(results, "small").items():
         chosen = max(found["enlarged to 16"], key=lambda run: run["modularity"])
         cells = [cell(found[method]) for method in methods]
         rows.append([name, f"{found['images']:,}", *cells, cell([chosen])])
@@ -204,16 +201,11 @@ def small(results: Path) -> str:
     return markdown(header, rows)
 
 
-def _mean_and_spread(runs: list[dict[str, float]], score: str, digits: int = 3) -> str:
-    values = np.array([run[score] for run in runs])
-    return f"{values.mean():.{digits}f} ± {values.std():.{digits}f}"
-
-
 def kernel(results: Path) -> str:
     rows = []
-    for name, found in _measured(results, "kernel").items():
+    for name, found in read_measured(results, "kernel").items():
         cells = [
-            _mean_and_spread(found[which], score)
+            mean_and_spread(found[which], score)
             for which in ("global", "local")
             for score in ("nmi", "ac")
         ]
@@ -224,7 +216,7 @@ def kernel(results: Path) -> str:
 def few(results: Path) -> str:
     """Render one row per data set and number of images."""
     rows = []
-    for name, found in _measured(results, "few").items():
+    for name, found in read_measured(results, "few").items():
         means = [
             [np.mean([run[score] for run in runs]) for score in ("nmi", "ac")]
             for runs in found.values()
@@ -248,10 +240,10 @@ def vectors(results: Path) -> str:
 def _methods(results: Path, benchmark: str, header: list[str]) -> str:
     """Render one row per data set, with the mean and spread of every method."""
     rows = []
-    for name, found in _measured(results, benchmark).items():
+    for name, found in read_measured(results, benchmark).items():
         cells = []
         for runs in found["runs"].values():
-            scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
+            scores = [mean_and_spread(runs, score) for score in ("nmi", "ac")]
             if len(runs) == 1:
                 scores = [score.partition(" ±")[0] for score in scores]
             cells.append(" / ".join(scores))
@@ -262,7 +254,7 @@ def _methods(results: Path, benchmark: str, header: list[str]) -> str:
 
 def encoder(results: Path) -> str:
     """Render the rate of the encoder for photographs and of two loops over onnxruntime."""
-    found = _measured(results, "encoder")
+    found = read_measured(results, "encoder")
     rates, ratios = found["pictures per second"], found["ratios"]
     row = [f"{rate:.1f}" for rate in rates.values()]
     return markdown([*rates, *ratios], [row + [f"{ratio:.2f}" for ratio in ratios.values()]])
@@ -270,7 +262,7 @@ def encoder(results: Path) -> str:
 
 def many_photos(results: Path) -> str:
     """Render the peak memory of each stage."""
-    found = _measured(results, "many_photos")
+    found = read_measured(results, "many_photos")
     rows = [
         [stage, *(f"{found[stage][kind]:,.0f}" for kind in ("own", "with files"))]
         for stage in ("encoding", "learning")
@@ -278,54 +270,23 @@ def many_photos(results: Path) -> str:
     return markdown(["MiB at most", "own", "with pages of files"], rows)
 
 
-def peers(results: Path) -> str:
-    """Render one row per method and peer: seconds, their ratio, and the scores of both."""
-    record = read_record(results / "benchmarks" / "peers.json")
-
-    def both(values: dict[str, float], digits: int = 3) -> list[str]:
-        return [f"{values[side]:.{digits}f}" for side in ("peer", "jule")]
-
-    rows = []
-    for found in record["measured"]:
-        iterations = f", {found['iterations']} iterations" if "iterations" in found else ""
-        row = [f"{found['method']}{iterations}", found["peer"]]
-        row += [f"{found['data']}, {found['samples']:,}", *both(found["seconds"], 2)]
-        row += [f"{found['peer / jule']:.1f}", *both(found["nmi"]), *both(found["ac"])]
-        rows.append([*row, f"{found['nmi of both']:.3f}"])
-    header = ["method", "peer", "samples", "seconds, peer", "jule", "peer / jule"]
-    header += ["NMI, peer", "jule", "AC, peer", "jule", "NMI between the two"]
-    return markdown(header, rows)
-
-
 def folder(results: Path) -> str:
     """Render one row per data set: scores and seconds for both lengths of training."""
     rows = []
-    for name, runs in _measured(results, "folder").items():
+    for name, runs in read_measured(results, "folder").items():
         cells = []
         for found in runs.values():
             taken = np.mean([run["seconds"] for run in found])
-            scores = [_mean_and_spread(found, score) for score in ("nmi", "ac")]
+            scores = [mean_and_spread(found, score) for score in ("nmi", "ac")]
             cells += [" / ".join(scores), f"{taken:.0f}"]
         rows.append([name, *cells])
     header = ["NMI / AC", "default", "seconds", "24,000 images per period", "seconds"]
     return markdown(header, rows)
 
 
-def deep(results: Path) -> str:
-    """Render one row per method and data set: scores, seconds, and their ratio to JULE's."""
-    rows = []
-    for dataset, methods in _measured(results, "deep").items():
-        joint = np.mean([run["seconds"] for run in methods["JULE"]])
-        for name, runs in methods.items():
-            taken = np.mean([run["seconds"] for run in runs])
-            scores = [_mean_and_spread(runs, score) for score in ("nmi", "ac")]
-            rows.append([dataset, name, *scores, f"{taken:,.0f}", f"{taken / joint:.1f}"])
-    return markdown(["data", "method", "NMI", "AC", "seconds", "seconds / JULE's"], rows)
-
-
 def _claims(results: Path) -> list[tuple[str, int, list[dict[str, Any]]]]:
     """Return the name, the number of classes and the seeds of every set that `trust` finished."""
-    found = _measured(results, "trust").items()
+    found = read_measured(results, "trust").items()
     return [
         (name, each["clusters"], list(each["seeds"].values()))
         for name, each in found
@@ -364,7 +325,7 @@ def suggested(results: Path) -> str:
         best = ", ".join(f"{seed['suggested'][0]}" for seed in seeds)
         others = "; ".join(", ".join(map(str, seed["suggested"][1:])) for seed in seeds)
         pairs = [("nmi", "ac"), ("nmi, suggested", "ac, suggested")]
-        cells = [" / ".join(_mean_and_spread(seeds, score) for score in pair) for pair in pairs]
+        cells = [" / ".join(mean_and_spread(seeds, score) for score in pair) for pair in pairs]
         rows.append([name, f"{k}", best, others, *cells])
     header = ["", "classes", "suggested, per seed", "next best, per seed"]
     return markdown([*header, "NMI / AC with the true number", "with the suggested one"], rows)
@@ -382,8 +343,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "small": small,
     "once": once,
     "once counts": once_counts,
-    "peers": peers,
-    "deep": deep,
+    **RIVALS,
     "folder": folder,
     "confidence": confidence,
     "suggested": suggested,

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jule import load_dataset
 from jule.baselines import landmark_spectral
+from jule.baselines._rounding import round_from_random_rows
 from jule.baselines.landmark_spectral import (
     LandmarkSpectralClustering,
     choose_landmarks,
@@ -177,9 +178,36 @@ def test_real_digits(how, least):
     assert nmi(data.labels, model.fit_predict(prepare(data.images, "l2"))) > least
 
 
-def test_twice_the_same():
+# The rounding
+
+
+def test_random_starts_keep_the_run_with_the_smallest_sum_of_distances():
+    rows = np.random.default_rng(0).standard_cauchy((60, 2))  # many local optima
+
+    def total(labels, power):
+        of_clusters = (rows[labels == label] for label in range(5))
+        each = [np.linalg.norm(own - own.mean(axis=0), axis=1) for own in of_clusters]
+        return (np.concatenate(each) ** power).sum()
+
+    # The runs share one generator, so the first starts are the same for every n.
+    found = [round_from_random_rows(rows, 5, n_init=n, random_state=0) for n in range(1, 31)]
+    distances = [total(labels, 1) for labels in found]
+    squares = [total(labels, 2) for labels in found]
+    assert (np.diff(distances) <= 0).all()
+    assert distances[-1] < distances[0]
+    assert (np.diff(squares) > 0).any()
+
+
+def test_rounding_from_random_samples_finds_blobs():
+    samples, labels = blobs()
+    model = LandmarkSpectralClustering(4, rounding="random")
+    assert ari(labels, model.fit_predict(samples)) == 1.0
+
+
+@pytest.mark.parametrize("rounding", ["k-means++", "random"])
+def test_twice_the_same(rounding):
     samples = np.random.default_rng(0).normal(size=(300, 2))
-    model = LandmarkSpectralClustering(15, n_landmarks=50, random_state=3)
+    model = LandmarkSpectralClustering(15, n_landmarks=50, rounding=rounding, random_state=3)
     np.testing.assert_array_equal(model.fit_predict(samples), model.fit_predict(samples))
 
 
@@ -240,6 +268,7 @@ def test_copies_share_a_cluster(how):
         (np.ones((30, 3)), {}, "all 30 samples are identical"),
         (np.arange(30.0)[:, None], {"n_clusters": 31}, "cannot be made of n_samples=30"),
         (np.arange(30.0)[:, None], {"landmarks": "grid"}, "choose one of 'kmeans', 'random'"),
+        (np.arange(30.0)[:, None], {"rounding": "qr"}, "choose one of 'k-means\\+\\+', 'random'"),
         (np.arange(30.0)[:, None], {"n_landmarks": 2}, "greater than n_clusters=2, got 2"),
         (np.arange(30.0)[:, None], {"n_landmarks": 9.5}, "must be an integer .* got 9.5"),
         (np.arange(30.0)[:, None], {"n_nearest": 1}, "n_nearest must be .* of 2 or more, got 1"),

@@ -17,14 +17,16 @@ from sklearn.utils import check_random_state
 
 from jule.baselines._base import BaseClusterer
 from jule.baselines._checks import check_choice
-from jule.baselines._rounding import round_by_kmeans
+from jule.baselines._rounding import round_by_kmeans, round_from_random_rows
 from jule.forward.prepare import fit_range
 from jule.images.copies import find_copies
 from jule.memory import check_memory
 
 Landmarks = Literal["kmeans", "random"]
+Starts = Literal["k-means++", "random"]
 
 LANDMARKS: tuple[Landmarks, ...] = ("kmeans", "random")
+ROUNDING = {"k-means++": round_by_kmeans, "random": round_from_random_rows}
 KMEANS_ITERATIONS = 5  # of the original; landmarks need not be the best centres
 TINY = 1e-12  # smaller sums of weights (at most n) and eigenvalues (at most 1) count as 0
 BLOCK_VALUES = 2**22  # distances or differences computed at once
@@ -47,6 +49,10 @@ class LandmarkSpectralClustering(BaseClusterer):
         (LSC-R), which is faster and less accurate.
     n_nearest
         Number of nearest landmarks that describe a sample.
+    rounding
+        How the final K-means starts and which of its runs is kept. ``"k-means++"``: by k-means++,
+        and the smallest sum of squared distances. ``"random"``: from random samples, and the
+        smallest sum of distances, as in the original, which misses more clusters if K is large.
     random_state
         Random seed of the landmarks and of the final K-means.
 
@@ -70,6 +76,9 @@ class LandmarkSpectralClustering(BaseClusterer):
        vector with the largest singular value, which is an arbitrary one if the samples fall apart
        into components.
     5. Scale the K values of every sample to unit length and cluster them by K-means, ten runs.
+
+    Three nearest landmarks gave a higher NMI than the five of the original on most data sets that
+    were measured.
 
     The clusters depend on the scale of the samples, because sigma is a mean of squared distances:
     with large values the weights of all nearest landmarks are equal, with small ones only the
@@ -96,12 +105,14 @@ class LandmarkSpectralClustering(BaseClusterer):
         n_landmarks: int = 1000,
         landmarks: Landmarks = "kmeans",
         n_nearest: int = 5,
+        rounding: Starts = "k-means++",
         random_state: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_landmarks = n_landmarks
         self.landmarks = landmarks
         self.n_nearest = n_nearest
+        self.rounding = rounding
         self.random_state = random_state
 
     def _cluster(self, samples: NDArray[np.floating], k: int) -> NDArray[np.int32]:
@@ -109,11 +120,12 @@ class LandmarkSpectralClustering(BaseClusterer):
         vectors, exponent = fit_range(samples)
         landmarks = choose_landmarks(vectors, self.n_landmarks, self.landmarks, random)
         weights = landmark_weights(vectors, landmarks, self.n_nearest, exponent)
-        return round_by_kmeans(spectral_rows(weights, k), k, random_state=random)
+        return ROUNDING[self.rounding](spectral_rows(weights, k), k, random_state=random)
 
     def _check_parameters(self, k: int) -> None:
         super()._check_parameters(k)
         check_choice(self.landmarks, "landmarks", LANDMARKS)
+        check_choice(self.rounding, "rounding", tuple(ROUNDING))
         if not isinstance(self.n_landmarks, Integral) or self.n_landmarks <= k:
             raise ValueError(
                 f"n_landmarks must be an integer greater than n_clusters={k}, "

@@ -36,8 +36,8 @@ class Row:
         Data sets on which it is not measured, because it takes too long.
     left_out_learned
         The same on the learned representation, where every seed has samples of its own.
-    learned
-        Parameters that differ on the learned representation.
+    raw, learned
+        Parameters that differ on intensities and on the learned representation.
     only_learned
         Whether it is measured on the learned representation alone.
     """
@@ -48,6 +48,7 @@ class Row:
     is_paper: bool = True
     left_out: tuple[str, ...] = ()
     left_out_learned: tuple[str, ...] = ()
+    raw: dict[str, Any] = field(default_factory=dict)
     learned: dict[str, Any] = field(default_factory=dict)
     only_learned: bool = False
 
@@ -79,7 +80,7 @@ class Row:
         >>> Row("SC-ST", "SC-ST", learned={"scale_neighbor": 75}).parameters_on("raw")
         {}
         """
-        return self.parameters if features == "raw" else self.parameters | self.learned
+        return self.parameters | (self.raw if features == "raw" else self.learned)
 
     def leaves_out(self, features: Features, dataset: str) -> bool:
         """Return whether a data set is not measured, because it takes too long.

@@ -1,0 +1,139 @@
+"""Spectral methods against scikit-learn's: several seeds, three data sets, and where time goes.
+
+Seconds are those of the processor, so run it with one thread: OMP_NUM_THREADS=1,
+OPENBLAS_NUM_THREADS=1 and NUMBA_NUM_THREADS=1.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClusterMixin
+from sklearn.cluster import SpectralClustering
+from threadpoolctl import threadpool_info
+
+from benchmarks.common import write
+from jule.baselines import (
+    LandmarkSpectralClustering,
+    NJWSpectralClustering,
+    NormalizedCuts,
+    SelfTuningSpectralClustering,
+)
+from jule.evaluation import accuracy, nmi
+from jule.forward import prepare
+from jule.forward.jit import get_num_threads
+from jule.images import Dataset, load_dataset
+
+Make: TypeAlias = Callable[..., ClusterMixin]
+Run: TypeAlias = dict[str, float]
+
+SETS = ("mnist-test", "usps", "umist")
+PROFILED = "mnist-test"
+SEEDS = 5
+N_WARM = 500  # samples of the first run, which compiles the kernels and is not timed
+
+_peer = partial(SpectralClustering, affinity="nearest_neighbors")
+METHODS: dict[str, Make] = {
+    "scikit-learn, kmeans": partial(_peer, assign_labels="kmeans"),
+    "scikit-learn, discretize": partial(_peer, assign_labels="discretize"),
+    "SC-NJW": partial(NJWSpectralClustering, graph="neighbors"),
+    "SC-ST": partial(SelfTuningSpectralClustering, graph="neighbors"),
+    "SC-LS": LandmarkSpectralClustering,
+    "SC-LS, 3 nearest, random starts": partial(
+        LandmarkSpectralClustering, n_nearest=3, rounding="random"
+    ),
+    "N-Cuts": partial(NormalizedCuts, graph="neighbors"),
+}
+# The functions that do the stages of all methods; none calls another.
+STAGES = {
+    "neighbours or landmarks": ("kneighbors_graph", "nearest_neighbors", "choose_landmarks"),
+    "weights": (
+        "neighbor_gaussian",
+        "neighbor_self_tuning",
+        "neighbor_quartic",
+        "landmark_weights",
+        "normalize",
+    ),
+    "eigenvectors": ("_spectral_embedding", "leading_eigenvectors", "spectral_rows"),
+    "rounding": (
+        "k_means",
+        "discretize",
+        "cosine_kmeans",
+        "round_by_kmeans",
+        "round_from_random_rows",
+    ),
+}
+
+
+def measure(make: Make, data: Dataset, vectors: NDArray[np.floating], seed: int) -> Run:
+    """Run a method once; return its scores and its seconds."""
+    model = make(n_clusters=data.n_clusters, random_state=seed)
+    wall, processor = time.perf_counter(), time.process_time()
+    labels = model.fit_predict(vectors)
+    return {
+        "seconds of the processor": time.process_time() - processor,
+        "seconds": time.perf_counter() - wall,
+        "nmi": nmi(data.labels, labels),
+        "ac": accuracy(data.labels, labels),
+    }
+
+
+def stages(make: Make, n_clusters: int, vectors: NDArray[np.floating]) -> dict[str, float]:
+    """Return the seconds of the processor that the stages of a method take, with seed 0."""
+    model = make(n_clusters=n_clusters, random_state=0)
+    profile = cProfile.Profile(time.process_time)
+    start = time.process_time()
+    profile.runcall(model.fit_predict, vectors)
+    total = time.process_time() - start
+    seconds_of: dict[str, float] = {}
+    for (_, _, function), (_, _, _, taken, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+        # scikit-learn has functions that call methods of the same name.
+        seconds_of[function] = max(seconds_of.get(function, 0.0), taken)
+    found = {
+        stage: sum(seconds_of.get(function, 0.0) for function in functions)
+        for stage, functions in STAGES.items()
+    }
+    return found | {"rest": total - sum(found.values())}
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")  # graphs of several components, which all methods meet
+    settings: dict[str, Any] = {
+        "data": "l2",
+        "seeds": SEEDS,
+        "peer": 'SpectralClustering(affinity="nearest_neighbors")',
+        "graphs of SC-NJW, SC-ST and N-Cuts": "neighbors",
+        "threads": {
+            "numba": get_num_threads(),
+            "BLAS and OpenMP": max(pool["num_threads"] for pool in threadpool_info()),
+        },
+    }
+    measured: dict[str, Any] = {"sets": {}, f"stages on {PROFILED}": {}}
+    for name in SETS:
+        data = load_dataset(name)
+        vectors = prepare(data.images, "l2")
+        runs: dict[str, list[Run]] = {method: [] for method in METHODS}
+        for make in METHODS.values():
+            make(n_clusters=data.n_clusters).fit(vectors[:N_WARM])
+        for seed in range(SEEDS):
+            for method, make in METHODS.items():
+                runs[method].append(measure(make, data, vectors, seed))
+                print(name, method, seed, runs[method][-1], flush=True)
+        measured["sets"][name] = {"samples": len(data), "clusters": data.n_clusters, "runs": runs}
+        if name == PROFILED:
+            measured[f"stages on {name}"] = {
+                method: stages(make, data.n_clusters, vectors) for method, make in METHODS.items()
+            }
+        write("spectral", "python -m benchmarks.spectral", settings, measured)
+
+
+if __name__ == "__main__":
+    main()
