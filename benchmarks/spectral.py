@@ -1,12 +1,14 @@
 """Spectral methods against scikit-learn's: several seeds, three data sets, and where time goes.
 
 Seconds are those of the processor, so run it with one thread: OMP_NUM_THREADS=1,
-OPENBLAS_NUM_THREADS=1 and NUMBA_NUM_THREADS=1.
+OPENBLAS_NUM_THREADS=1 and NUMBA_NUM_THREADS=1. Seeds that an interrupted benchmark has measured are
+not repeated.
 """
 
 from __future__ import annotations
 
 import cProfile
+import json
 import pstats
 import time
 import warnings
@@ -20,7 +22,7 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import SpectralClustering
 from threadpoolctl import threadpool_info
 
-from benchmarks.common import write
+from benchmarks.common import RESULTS, package_versions, write
 from jule.baselines import (
     LandmarkSpectralClustering,
     NJWSpectralClustering,
@@ -37,6 +39,7 @@ Run: TypeAlias = dict[str, float]
 
 SETS = ("mnist-test", "usps", "umist")
 PROFILED = "mnist-test"
+STAGES_ON = f"stages on {PROFILED}"
 SEEDS = 5
 N_WARM = 500  # samples of the first run, which compiles the kernels and is not timed
 
@@ -116,23 +119,38 @@ def main() -> None:
             "BLAS and OpenMP": max(pool["num_threads"] for pool in threadpool_info()),
         },
     }
-    measured: dict[str, Any] = {"sets": {}, f"stages on {PROFILED}": {}}
+    measured = earlier(settings)
     for name in SETS:
         data = load_dataset(name)
         vectors = prepare(data.images, "l2")
-        runs: dict[str, list[Run]] = {method: [] for method in METHODS}
-        for make in METHODS.values():
-            make(n_clusters=data.n_clusters).fit(vectors[:N_WARM])
-        for seed in range(SEEDS):
-            for method, make in METHODS.items():
-                runs[method].append(measure(make, data, vectors, seed))
-                print(name, method, seed, runs[method][-1], flush=True)
-        measured["sets"][name] = {"samples": len(data), "clusters": data.n_clusters, "runs": runs}
-        if name == PROFILED:
-            measured[f"stages on {name}"] = {
+        found = measured["sets"].setdefault(
+            name, {"samples": len(data), "clusters": data.n_clusters, "seeds": []}
+        )
+        if len(found["seeds"]) < SEEDS or (name == PROFILED and not measured[STAGES_ON]):
+            for make in METHODS.values():
+                make(n_clusters=data.n_clusters).fit(vectors[:N_WARM])
+        for seed in range(len(found["seeds"]), SEEDS):
+            found["seeds"].append(
+                {method: measure(make, data, vectors, seed) for method, make in METHODS.items()}
+            )
+            print(name, seed, found["seeds"][-1], flush=True)
+            write("spectral", "python -m benchmarks.spectral", settings, measured)
+        if name == PROFILED and not measured[STAGES_ON]:
+            measured[STAGES_ON] = {
                 method: stages(make, data.n_clusters, vectors) for method, make in METHODS.items()
             }
-        write("spectral", "python -m benchmarks.spectral", settings, measured)
+            write("spectral", "python -m benchmarks.spectral", settings, measured)
+
+
+def earlier(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what an interrupted benchmark with the same settings and versions has measured."""
+    path = RESULTS / "spectral.json"
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found: dict[str, Any] = record.get("measured", {"sets": {}, STAGES_ON: {}})
+    n_seeds = sum(len(each["seeds"]) for each in found["sets"].values())
+    is_complete = n_seeds == SEEDS * len(SETS) and bool(found[STAGES_ON])
+    same = record.get("settings") == settings and record.get("versions") == package_versions()
+    return found if same and not is_complete else {"sets": {}, STAGES_ON: {}}
 
 
 if __name__ == "__main__":

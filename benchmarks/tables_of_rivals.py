@@ -39,11 +39,12 @@ def spectral(results: Path) -> str:
     """Render one row per method and data set: scores and seconds beside those of the peer."""
     rows = []
     for name, data in read_measured(results, "spectral")["sets"].items():
-        for method, runs in data["runs"].items():
+        runs = {method: [seed[method] for seed in data["seeds"]] for method in data["seeds"][0]}
+        for method in runs:
             if method.startswith(PEER):
                 continue
             peer = f"{PEER}, discretize" if method == "N-Cuts" else f"{PEER}, kmeans"
-            sides = data["runs"][peer], runs
+            sides = runs[peer], runs[method]
             seconds = [np.median([run[PROCESSOR] for run in side]) for side in sides]
             row = [
                 f"{name}, {data['samples']:,}",
