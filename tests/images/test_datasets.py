@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,15 @@ def test_mnist_test_is_the_end_of_mnist(data_folder: str) -> None:
     np.testing.assert_array_equal(test.images, whole.images[-10_000:])
     np.testing.assert_array_equal(test.labels, whole.labels[-10_000:])
     assert len(test) == 10_000
+
+
+def test_cifar10(data_folder: str) -> None:
+    if not datasets.has_dataset("cifar10", data_folder):
+        pytest.skip("cifar10.npz is not in the data folder")
+    dataset = load_dataset("CIFAR-10", data_folder)
+    assert dataset.images.shape == (60_000, 32, 32, 3)
+    for part in (slice(50_000), slice(50_000, None)):
+        assert len(set(np.bincount(dataset.labels[part]))) == 1, "classes are of one size"
 
 
 def test_digits_need_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -191,6 +202,37 @@ def test_damaged_file(tmp_path: Path) -> None:
     np.savez(tmp_path / "usps.npz", images=np.zeros((2, 16, 16), np.uint8), labels=[0, 1])
     with pytest.raises(ValueError, match=r"usps\.npz is damaged.*expected 5d30f1c1.*Replace"):
         load_dataset("usps", tmp_path)
+
+
+@pytest.fixture
+def small_cifar10(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Two images in the place of CIFAR-10, with their checksum; returns the folder."""
+    images, labels = np.arange(2 * 32 * 32 * 3, dtype=np.uint8).reshape(2, 32, 32, 3), [0, 1]
+    np.savez_compressed(tmp_path / "cifar10.npz", images=images, labels=labels, split=[0, 1])
+    digest = hashlib.sha256(images.tobytes() + np.array(labels).tobytes()).hexdigest()
+    archive = replace(datasets._ARCHIVES["cifar10"], sha256=digest)
+    monkeypatch.setitem(datasets._ARCHIVES, "cifar10", archive)
+    return tmp_path
+
+
+def test_the_checksum_of_cifar10_does_not_depend_on_compression(small_cifar10: Path) -> None:
+    compressed = load_dataset("cifar10", small_cifar10)
+    arrays = {"images": compressed.images, "labels": compressed.labels}
+    np.savez(small_cifar10 / "cifar10.npz", **arrays)
+    np.testing.assert_array_equal(load_dataset("cifar10", small_cifar10).images, compressed.images)
+    compressed.images[1, 2, 3, 0] += 1
+    np.savez(small_cifar10 / "cifar10.npz", **arrays)
+    with pytest.raises(ValueError, match=r"cifar10\.npz is damaged or another version.*Replace"):
+        load_dataset("cifar10", small_cifar10)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.9])
+def test_a_truncated_file_without_a_checksum_of_its_own(small_cifar10: Path, share: float) -> None:
+    path = small_cifar10 / "cifar10.npz"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ValueError, match=r"cifar10\.npz is damaged: .* Replace it"):
+        load_dataset("cifar10", small_cifar10)
 
 
 def test_truncated_file(data_folder: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jule.paper.approximation import Approximation
+from jule.paper.cifar10 import Cifar10
 from jule.paper.clustering import Table3, Table4, Table10, Table11
 from jule.paper.experiment import Experiment, Renderer
 from jule.paper.joint import Joint
@@ -25,6 +26,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         TransferDigits(),
         Reliability(),
         Stages(),
+        Cifar10(),
         Approximation(),
     )
 }
