@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jule.joint import Config
-from jule.paper import cifar10 as module
+from jule.paper import cifar10, patch_pipeline
 from jule.paper.cifar10 import Cifar10, settings_of
 from jule.paper.experiment import Context, Request
 from jule.paper.numbers import paper_score
@@ -17,7 +17,7 @@ from jule.paper.records import write_record
 def measure(tmp_path, monkeypatch):
     """Measure a method on digits, with little training; returns the cell and its record."""
     monkeypatch.setattr(Config, "steps_per_period", lambda *_: 10)
-    monkeypatch.setattr(module, "CANDIDATES", (10.0, 100.0))
+    monkeypatch.setattr(cifar10, "CANDIDATES", (10.0, 100.0))
 
     def measure(method, seed=0, progress=lambda *_: None):
         cells = Cifar10().cells(Request(("digits",), seeds=seed + 1, methods=(method,)))
@@ -55,15 +55,22 @@ def test_layers_of_the_network_classify_digits(measure, tmp_path):
         assert found["300"]["accuracy"] > 0.7
     history = record["history"]
     assert history[-1]["clusters_after"] == 10
+    assert all(kept < size for kept, size in zip(record["dimensions"], (450, 200), strict=True))
     assert Config.from_json(record["settings"]["joint"]).seed == 1
     assert Cifar10().is_current(cell, record)
     record["settings"]["joint"]["n_near"] = 4
     assert not Cifar10().is_current(cell, record)
 
 
+def test_an_untrained_network_has_features_too(measure):
+    _, record = measure("untrained")
+    assert record["history"] == []
+    assert record["rows"]["conv1&2, untrained"]["300"]["accuracy"] > 0.7
+
+
 def test_an_interrupted_run_is_resumed(measure, tmp_path, monkeypatch):
     _, whole = measure("JULE")
-    monkeypatch.setattr(module, "IMAGES_PER_FILE", 500)
+    monkeypatch.setattr(patch_pipeline, "IMAGES_PER_FILE", 500)
     (tmp_path / "work" / "settings.json").unlink()  # begin again
 
     def interrupt(stage, share):
@@ -73,7 +80,7 @@ def test_an_interrupted_run_is_resumed(measure, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure("JULE", progress=interrupt)
     saved = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.*")}
-    assert sum(path.name.startswith("features") for path in saved) == 2
+    assert sum(path.name.startswith("features") for path in saved) == 1
     stages = set()
     _, resumed = measure("JULE", progress=lambda stage, _: stages.add(stage))
     assert not any("training" in stage for stage in stages)
@@ -92,7 +99,7 @@ def test_what_other_settings_left_behind_is_not_used(measure, tmp_path):
 
 def test_cells_are_all_methods_and_seeds():
     cells = Cifar10().cells(Request())
-    assert len({cell.path for cell in cells}) == len(cells) == 9
+    assert len({cell.path for cell in cells}) == len(cells) == 3 + 3 + 1 + 1
     assert cells[0].path == "cifar10/kmeans/cifar10-0.json"
     sizes = [settings_of(cell)["sizes"] for cell in cells if cell.method == "JULE"]
     assert sizes == [(5000, 10_000, 25_000, 50_000), (5000, 10_000), (5000, 10_000)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jule.paper import codes as module
-from jule.paper.codes import encode, learn_codes
+from jule.paper.codes import encode, learn_codes, principal_directions
 from jule.paper.patches import SIDE, normalize_contrast
 
 
@@ -70,3 +70,14 @@ def test_codes_are_centroids(rng):
     means = np.array([vectors[number::3].mean(axis=0) for number in range(3)])
     order = np.lexsort(codes.T.round()), np.lexsort(means.T.round())
     np.testing.assert_allclose(codes[order[0]], means[order[1]], atol=1e-4)
+
+
+def test_principal_directions_hold_the_share(rng):
+    vectors = (rng.normal(size=(500, 8)) * np.arange(1, 9)).astype(np.float32)
+    centred = vectors - vectors.mean(axis=0)
+    total = np.square(centred).sum()
+    for share in (0.5, 0.9, 0.999):
+        kept = principal_directions(vectors, share)
+        np.testing.assert_allclose(kept.T @ kept, np.eye(kept.shape[1]), atol=1e-5)
+        assert np.square(centred @ kept).sum() / total >= share
+        assert np.square(centred @ kept[:, :-1]).sum() / total < share

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,26 +21,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.files import array_bytes, make_folder, remove_tree, write_atomic, write_json
-from jule.images import Dataset, fingerprint, load_dataset
+from jule.files import make_folder, remove_tree, write_json
+from jule.images import load_dataset
 from jule.joint.config import Config, preset
 from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
-from jule.paper.numbers import paper_score
+from jule.paper.numbers import paper_methods, paper_score
 from jule.paper.records import Record, read_record
 from jule.paper.tables import markdown
 from jule.text import match_name
 
 if TYPE_CHECKING:
-    from jule.paper.patches import Describe, Rows, Whitening
+    from jule.paper.patches import Rows
 
 SEEDS = 3
 SEEDS_OF_ALL_SIZES = 1  # the other seeds leave out the largest training sets, which take longest
-IMAGES_PER_FILE = 1000  # features are saved in such parts, so that an interrupted run loses little
-CANDIDATES = (3.0, 10.0, 30.0, 100.0, 300.0)  # of C; Coates, Ng and Lee use 100
+SEEDS_OF_CONTROLS = 1
+CANDIDATES = (3.0, 10.0, 30.0, 100.0)  # of C; Coates, Ng and Lee use 100
+VARIANCE = 0.9  # the share that is kept of a layer; all of it takes twice as long
 
-KMEANS, TWICE, JULE = "K-means", "K-means, twice the codes", "JULE"
-COLUMNS = {KMEANS: (KMEANS,), TWICE: (TWICE,), JULE: ("conv1", "conv2", "conv1&2")}
-SLUGS = {KMEANS: "kmeans", TWICE: "kmeans-twice", JULE: "jule"}
+# The methods, and the columns of the table that they fill. The last two are controls: conv1&2 has
+# twice as many features as K-means, and a network that was not trained has layers, too.
+KMEANS, JULE, TWICE, UNTRAINED = "K-means", "JULE", "K-means, twice the codes", "untrained"
+CONTROLS = (TWICE, UNTRAINED)
+COLUMNS = {
+    KMEANS: (KMEANS,),
+    JULE: ("conv1", "conv2", "conv1&2"),
+    TWICE: (TWICE,),
+    UNTRAINED: ("conv1&2, untrained",),
+}
+SLUGS = {KMEANS: "kmeans", JULE: "jule", TWICE: "kmeans-twice", UNTRAINED: "untrained"}
 
 
 @dataclass(frozen=True)
@@ -79,25 +89,40 @@ class Cifar10(Experiment):
         return [
             Cell(f"{self.name}/{SLUGS[method]}/{name}-{seed}.json", name, seed=seed, method=method)
             for name in sets
-            for seed in range(SEEDS if request.seeds is None else request.seeds)
             for method in methods
+            for seed in range(request.seeds or (SEEDS_OF_CONTROLS if method in CONTROLS else SEEDS))
         ]
 
     def is_current(self, cell: Cell, record: Record) -> bool:
         return bool(record["settings"] == _plain(settings_of(cell)))
 
     def measure(self, cell: Cell, context: Context) -> Record:
+        from jule.paper.patch_pipeline import PatchPipeline
+
         start, clock = time.perf_counter(), _Clock()
         settings = settings_of(cell)
         folder = _folder_for(settings, context.folder)
         data = load_dataset(cell.dataset)
         sizes, n_test = settings["sizes"], settings["n_test"]
-        pipeline = _Pipeline(cell, data, settings, folder, context)
-        about: dict[str, Any] = pipeline.learn(clock)
-        images = np.concatenate([data.images[: sizes[-1]], data.images[-n_test:]])
-        features = pipeline.features(images)
+        pipeline = PatchPipeline(
+            data.images[: len(data) - n_test],
+            n_patches=settings["n_patches"],
+            seed=settings["seed"],
+            folder=folder,
+            progress=context.progress,
+        )
+        about: Record = {}
+        if "joint" in settings:
+            config = Config.from_json(settings["joint"])
+            about["history"] = pipeline.learn_network(
+                config, is_trained=settings["trained"], variance=settings["variance"]
+            )
+            clock.ends("joint learning")
+        about["dimensions"] = pipeline.learn_codes(settings["n_codes"])
+        clock.ends("codes")
+        used = np.r_[: sizes[-1], len(data) - n_test : len(data)]
+        features, labels = pipeline.features(data.images[used]), data.labels[used]
         clock.ends("features")
-        labels = np.concatenate([data.labels[: sizes[-1]], data.labels[-n_test:]])
         rows = _classify(features, labels, settings, COLUMNS[cell.method or KMEANS], context)
         clock.ends("svm")
         return {
@@ -157,13 +182,14 @@ def settings_of(cell: Cell) -> dict[str, Any]:
     (5000, 10000)
     """
     setting, seed = SETTINGS[cell.dataset], cell.seed or 0
-    if seed >= SEEDS_OF_ALL_SIZES:
+    if seed >= SEEDS_OF_ALL_SIZES or cell.method in CONTROLS:
         setting = replace(setting, sizes=setting.sizes[: setting.few])
-    settings = asdict(setting) | {"seed": seed, "candidates": CANDIDATES}
     if cell.method == TWICE:
-        settings |= {"n_codes": 2 * setting.n_codes, "sizes": setting.sizes[: setting.few]}
-    if cell.method == JULE:
-        settings["joint"] = config_for_patches(setting.n_clusters, seed).to_json()
+        setting = replace(setting, n_codes=2 * setting.n_codes)
+    settings = asdict(setting) | {"seed": seed, "candidates": CANDIDATES}
+    if cell.method in (JULE, UNTRAINED):
+        joint = config_for_patches(setting.n_clusters, seed).to_json()
+        settings |= {"joint": joint, "variance": VARIANCE, "trained": cell.method == JULE}
     return settings
 
 
@@ -187,82 +213,6 @@ def config_for_patches(n_clusters: int, seed: int) -> Config:
         normalize=False,
         augment=False,
     )
-
-
-class _Pipeline:
-    """From patches to codes to features; the parts that take long are saved in a folder."""
-
-    def __init__(
-        self, cell: Cell, data: Dataset, settings: Record, folder: Path, context: Context
-    ) -> None:
-        from jule.paper.patches import fit_whitening, normalize_contrast, random_patches
-
-        self._settings, self._folder, self._progress = settings, folder, context.progress
-        self._learns = cell.method == JULE
-        self._seed: int = settings["seed"]
-        training = data.images[: len(data) - settings["n_test"]]
-        self._patches = normalize_contrast(
-            random_patches(training, settings["n_patches"], self._seed)
-        )
-        self._whitening: Whitening = fit_whitening(self._patches)
-        self._describe: Describe = lambda patches: [self._whitening(patches)]
-        self._codebooks: list[Rows] = []
-
-    def learn(self, clock: _Clock) -> Record:
-        """Learn the representation, if any, and the codes; return what to record of it."""
-        from jule.paper.codes import learn_codes
-
-        about: Record = {}
-        if self._learns:
-            about["history"] = self._learn_representation()
-            clock.ends("joint learning")
-        vectors = self._describe(self._patches)
-        for number, each in enumerate(vectors):
-            self._progress("codes", number / len(vectors))
-            self._codebooks.append(learn_codes(each, self._settings["n_codes"], self._seed))
-        clock.ends("codes")
-        return about
-
-    def _learn_representation(self) -> list[dict[str, Any]]:
-        """Run joint learning on the patches, or resume it; return its history."""
-        import torch
-
-        from jule.backward.embedder import get_weights, set_weights
-        from jule.joint import init_network, joint_learning
-        from jule.joint.state import load_state, save_state
-        from jule.paper.patches import SIDE, ConvolutionalLayers, PatchNet
-
-        config = Config.from_json(self._settings["joint"])
-        patches = self._whitening(self._patches).reshape(len(self._patches), SIDE, SIDE, -1)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self._seed)
-            network = init_network(patches, config, PatchNet(patches.shape[-1]))
-        identity = {"config": config.to_json(), "data": fingerprint(patches)}
-        states = make_folder(self._folder / "states")
-        state = load_state(states, identity, network=get_weights(network))
-        for after in joint_learning(patches, network, config, state=state, progress=self._progress):
-            state = after
-            save_state(states, state, identity)
-        assert state is not None  # a run has at least one period
-        set_weights(network, state.network)
-        self._describe = ConvolutionalLayers(self._whitening, network)
-        return [asdict(period) for period in state.history]
-
-    def features(self, images: NDArray) -> Rows:
-        """Return the features of images; parts that were saved are read."""
-        from jule.paper.codes import QUADRANTS, encode
-
-        width = QUADRANTS * sum(map(len, self._codebooks))
-        features = np.empty((len(images), width), np.float32)
-        for start in range(0, len(images), IMAGES_PER_FILE):
-            part = images[start : start + IMAGES_PER_FILE]
-            path = self._folder / f"features-{start:06d}.npy"
-            if not path.exists():
-                coded = encode(part, self._describe, self._codebooks)
-                write_atomic(path, array_bytes(coded))
-            features[start : start + len(part)] = np.load(path, allow_pickle=False)
-            self._progress("features", min(1.0, (start + IMAGES_PER_FILE) / len(images)))
-        return features
 
 
 def _folder_for(settings: Record, folder: Path) -> Path:
@@ -301,12 +251,18 @@ def _classify(
     moments = Moments(features[: sizes[0]].mean(axis=0))
     for begin, size in pairwise((0, *sizes)):
         moments.add(features[begin:size])
-        for number, (column, part) in enumerate(zip(columns, parts, strict=True)):
-            context.progress(f"SVM on {size:,} images", number / len(columns))
+        for column, part in zip(columns, parts, strict=True):
+            stage = f"SVM on {size:,} images, {column}"
+            context.progress(stage, 0.0)
             start = time.perf_counter()
             given = features[:size, part], labels[:size]
             its = moments.of(part)
-            c, scores = choose_c(*given, settings["candidates"], moments=its)
+            c, scores = choose_c(
+                *given,
+                settings["candidates"],
+                moments=its,
+                progress=partial(context.progress, stage),
+            )
             trained = train_svm(*given, c, moments=its)
             rows[column][str(size)] = {
                 "accuracy": trained.accuracy(tested[:, part], expected),
@@ -335,7 +291,7 @@ def _peak_memory() -> int | None:
 
 
 def _papers(column: str, size: str, dataset: str) -> str:
-    if dataset != "cifar10" or column == TWICE:
+    if dataset != "cifar10" or column not in paper_methods("cifar10"):
         return ""
     return f" ({paper_score(column, size, 'cifar10').ac:.3f})"
 

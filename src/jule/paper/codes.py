@@ -17,6 +17,21 @@ KMEANS_ITERATIONS = 50
 IMAGES_AT_ONCE = 4  # per thread: 4 x 729 patches times 1,600 codes are 19 MB
 
 
+def principal_directions(vectors: Rows, share: float) -> Rows:
+    """Return the leading principal components (d, r) that hold a share of the variance.
+
+    Examples
+    --------
+    >>> points = np.array([[0, 0, 0], [9, 0, 0], [0, 3, 0], [9, 3, 1]], np.float32)
+    >>> principal_directions(points, 0.8).shape, principal_directions(points, 0.95).shape
+    ((3, 1), (3, 2))
+    """
+    values, directions = np.linalg.eigh(np.cov(vectors, rowvar=False, dtype=np.float64))
+    held = np.cumsum(values[::-1]) / values.sum()
+    n_kept = int(np.searchsorted(held, share)) + 1
+    return np.ascontiguousarray(directions[:, ::-1][:, :n_kept], dtype=np.float32)
+
+
 def learn_codes(vectors: Rows, n_codes: int, seed: int) -> Rows:
     """Return codes for vectors: the centroids of K-means.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jule.backward import Embedder
+from jule.backward.embedder import as_images
 from jule.backward.networks import Network
 from jule.backward.networks.base import init_weights
 from jule.forward.jit import njit
@@ -162,6 +163,28 @@ class PatchNet(Network):
     def forward(self, x: Tensor) -> Tensor:
         """Map patches (n, c, 6, 6) to vectors (n, 160)."""
         return self.layers(x)[-1]
+
+
+@torch.no_grad()
+def set_batch_statistics(embedder: Embedder, patches: NDArray) -> None:
+    """Give the batch norms of an untrained network the statistics of patches (n, 6, 6, c).
+
+    Examples
+    --------
+    >>> from jule.backward import build_embedder
+    >>> patches = np.random.default_rng(0).normal(size=(5, 6, 6, 3)).astype(np.float32)
+    >>> embedder = build_embedder(patches, body=PatchNet(3))
+    >>> set_batch_statistics(embedder, patches)
+    >>> bool((embedder.body.blocks[0][1].running_var < 0.1).all())
+    True
+    """
+    for module in embedder.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.momentum = None  # the mean over all batches, and not a moving average
+    embedder.train()
+    for start in range(0, len(patches), 1000):
+        embedder(as_images(patches[start : start + 1000]))
+    embedder.eval()
 
 
 class ConvolutionalLayers:

@@ -7,7 +7,7 @@ scikit-learn's ``LinearSVC(C=C / n)`` minimises on standardised features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -245,6 +245,7 @@ def choose_c(
     *,
     moments: Moments,
     tolerance: float = 1e-3,
+    progress: Callable[[float], None] | None = None,
 ) -> tuple[float, dict[float, float]]:
     """Return the C with the best accuracy on the last tenth of the rows, and all accuracies.
 
@@ -258,6 +259,8 @@ def choose_c(
         The moments of the features.
     tolerance
         As in `train_svm`; little, because only the order of the candidates matters.
+    progress
+        Called with the fraction of the candidates that is done.
     """
     n_train = len(features) - max(1, len(features) // 10)
     held = slice(n_train, None)
@@ -271,6 +274,8 @@ def choose_c(
             tolerance=tolerance,
         )
         scores[c] = trained.accuracy(features[held], labels[held])
+        if progress is not None:
+            progress(len(scores) / len(candidates))
     return max(scores, key=lambda c: scores[c]), scores
 
 
