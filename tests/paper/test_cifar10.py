@@ -1,6 +1,7 @@
 """Table 8 in small: codes of patches on digits, resumed, and rendered from fixed records."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_kmeans_codes_classify_digits(measure):
 
 
 def test_twice_the_codes_are_measured_on_few_images_only(measure):
-    _, record = measure("K-means, twice the codes")
+    _, record = measure("K-means twice")
     assert record["settings"]["n_codes"] == 60
     assert list(record["rows"]["K-means, twice the codes"]) == ["300"]
 
@@ -93,7 +94,7 @@ def test_an_interrupted_run_is_resumed(measure, tmp_path, monkeypatch):
 def test_what_other_settings_left_behind_is_not_used(measure, tmp_path):
     measure("K-means")
     first = np.load(tmp_path / "work" / "features-000000.npy")
-    measure("K-means, twice the codes")
+    measure("K-means twice")
     assert np.load(tmp_path / "work" / "features-000000.npy").shape[1] == 2 * first.shape[1]
 
 
@@ -107,6 +108,18 @@ def test_cells_are_all_methods_and_seeds():
         Cifar10().cells(Request(datasets=("usps",)))
     with pytest.raises(ValueError, match="unknown method 'conv'"):
         Cifar10().cells(Request(methods=("conv",)))
+
+
+def test_the_command_of_a_cell_measures_it():
+    for cell in Cifar10().cells(Request()):
+        words = shlex.split(cell.command("cifar10"))
+        options = dict(zip(words[3::2], words[4::2], strict=True))
+        request = Request(
+            tuple(options["--datasets"].split(",")),
+            int(options["--seeds"]),
+            methods=tuple(options["--methods"].split(",")),
+        )
+        assert cell in Cifar10().cells(request)
 
 
 def test_the_papers_table():

@@ -41,12 +41,12 @@ VARIANCE = 0.9  # the share that is kept of a layer; all of it takes twice as lo
 
 # The methods, and the columns of the table that they fill. The last two are controls: conv1&2 has
 # twice as many features as K-means, and a network that was not trained has layers, too.
-KMEANS, JULE, TWICE, UNTRAINED = "K-means", "JULE", "K-means, twice the codes", "untrained"
+KMEANS, JULE, TWICE, UNTRAINED = "K-means", "JULE", "K-means twice", "untrained"
 CONTROLS = (TWICE, UNTRAINED)
 COLUMNS = {
     KMEANS: (KMEANS,),
     JULE: ("conv1", "conv2", "conv1&2"),
-    TWICE: (TWICE,),
+    TWICE: ("K-means, twice the codes",),
     UNTRAINED: ("conv1&2, untrained",),
 }
 SLUGS = {KMEANS: "kmeans", JULE: "jule", TWICE: "kmeans-twice", UNTRAINED: "untrained"}
