@@ -6,9 +6,11 @@ from jule.paper.approximation import Approximation
 from jule.paper.cifar10 import Cifar10
 from jule.paper.clustering import Table3, Table4, Table10, Table11
 from jule.paper.experiment import Experiment, Renderer
+from jule.paper.features import Features
 from jule.paper.joint import Joint
 from jule.paper.raw_gdl import RawGDL
 from jule.paper.reliability import Reliability
+from jule.paper.robustness import Robustness
 from jule.paper.stages import Stages
 from jule.paper.transfer import TransferCoil, TransferDigits
 from jule.text import match_name
@@ -28,6 +30,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         Stages(),
         Cifar10(),
         Approximation(),
+        Robustness(),
+        Features(),
     )
 }
 

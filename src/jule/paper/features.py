@@ -1,0 +1,221 @@
+"""Hand-crafted features in place of intensities, for three clustering methods."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.evaluation import scores
+from jule.forward.prepare import Preparation, prepare
+from jule.forward.remembered import RememberedSearches, remember_searches
+from jule.images import Dataset, load_dataset
+from jule.images.datasets import has_dataset
+from jule.paper.clustering import FOLDER, ROWS
+from jule.paper.descriptors import grey, hog, lbp
+from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.joint import SEEDS
+from jule.paper.numbers import DISPLAY, paper_methods, paper_score
+from jule.paper.pyramid import spatial_pyramid
+from jule.paper.records import Record, read_record
+from jule.paper.rows import Row
+from jule.paper.tables import markdown
+from jule.progress import Progress
+from jule.text import match_name
+
+DESCRIPTORS = {  # and their folders
+    "spatial pyramid": "spatial-pyramid",
+    "HOG": "hog",
+    "LBP": "lbp",
+    "LBP (whole image)": "lbp-whole-image",  # one histogram, to compare with the paper's numbers
+}
+# The descriptor of each data set in the paper, which does not say what it used for FRGC.
+PAPERS = {"coil100": "spatial pyramid", "mnist-test": "HOG", "umist": "LBP", "frgc": "LBP"}
+# SC-LS is made for samples of unit length. N-Cuts comes closer to the paper without scaling.
+PREPARATION: dict[str, Preparation] = {"SC-LS": "l2", "N-Cuts": "none", "AC-PIC": "l2"}
+SEARCHES = RememberedSearches()
+
+
+class Features(Experiment):
+    """All descriptors on every data set; the paper has one of them for each."""
+
+    name = "features"
+    title = "Hand-crafted features (table of the appendix)"
+    expected = "30 min"
+    datasets = ("umist", "mnist-test", "coil100")
+    options = ("datasets", "seeds", "methods")
+    published = (  # what has been measured so far
+        Request(
+            datasets=("umist",),
+            methods=("AC-PIC on LBP", "AC-PIC on HOG", "AC-PIC on spatial pyramid"),
+        ),
+        Request(datasets=("mnist-test",), methods=("AC-PIC on HOG",)),
+        Request(datasets=("coil100",), methods=("AC-PIC on spatial pyramid",)),
+    )
+
+    def rows(self) -> list[Row]:
+        """Return the methods, with the settings that they have in the clustering tables."""
+        return [row for row in ROWS if row.name in paper_methods("features")]
+
+    def cells(self, request: Request) -> list[Cell]:
+        names = {name: name for name in self._combinations()}
+        chosen = [match_name(one, names, "method") for one in request.methods or names]
+        supplied = [name for name in ("frgc",) if has_dataset(name)]
+        seeds = SEEDS if request.seeds is None else request.seeds
+        return [
+            Cell(_path(descriptor, row, dataset, seed), dataset, seed=seed, method=name)
+            for dataset in request.datasets or (*self.datasets, *supplied)
+            for seed in range(seeds)  # the methods of a seed share their descriptors
+            for name, (row, descriptor) in self._combinations().items()
+            if name in chosen and (seed == 0 or _varies(row, descriptor))
+        ]
+
+    def _combinations(self) -> dict[str, tuple[Row, str]]:
+        return {
+            f"{row.name} on {descriptor}": (row, descriptor)
+            for descriptor in DESCRIPTORS
+            for row in self.rows()
+        }
+
+    def _settings(self, cell: Cell) -> Record:
+        row, descriptor = self._combinations()[cell.method or ""]
+        return {
+            "method": row.method,
+            "parameters": row.parameters_on("raw"),
+            "descriptor": descriptor,
+            "preparation": PREPARATION[row.method],
+        }
+
+    def is_current(self, cell: Cell, record: Record) -> bool:
+        current: bool = record["settings"] == self._settings(cell)
+        return current
+
+    def measure(self, cell: Cell, context: Context) -> Record:
+        row, descriptor = self._combinations()[cell.method or ""]
+        data, seed = _load(cell.dataset), cell.seed or 0
+        found, seconds = _describe(cell.dataset, descriptor, seed, context.progress)
+        vectors = prepare(found, PREPARATION[row.method])
+        context.progress(row.name, 0.0)
+        start, saved = time.perf_counter(), SEARCHES.seconds_saved
+        with remember_searches(SEARCHES):
+            labels = row.make("raw", data.n_clusters, seed).fit_predict(vectors)
+        return {
+            "dataset": cell.dataset,
+            "samples": len(data),
+            "clusters": data.n_clusters,
+            "dimensions": vectors.shape[1],
+            "seed": seed if _varies(row, descriptor) else None,
+            "settings": self._settings(cell),
+            "nmi": "geometric",
+            "scikit-image": None if descriptor == "spatial pyramid" else version("scikit-image"),
+            "seconds of the descriptors": seconds,
+            "seconds": time.perf_counter() - start + SEARCHES.seconds_saved - saved,
+            "scores": scores(data.labels, labels),
+        }
+
+    def summary(self, record: Record) -> str:
+        about, dataset = record["settings"], record["dataset"]
+        paper = _papers(about["method"], dataset, about["descriptor"])
+        seed = "-" if record["seed"] is None else record["seed"]
+        return (
+            f"{dataset:11s} {about['method']:6s} on {about['descriptor']:17s} seed {seed}  "
+            f"NMI {record['scores']['nmi']:.3f}  (paper {paper})  {record['seconds']:.1f} s"
+        )
+
+    def tables(self) -> Mapping[str, Renderer]:
+        return {self.name: self._table}
+
+    def _table(self, results: Path) -> str:
+        """Render NMI on pixels and on every descriptor, each beside the paper's."""
+        rows = []
+        for dataset in DISPLAY:
+            found = {
+                descriptor: [_path(descriptor, row, dataset, "[0-9]*") for row in self.rows()]
+                for descriptor in DESCRIPTORS
+            }
+            if not any(_has(results, path) for paths in found.values() for path in paths):
+                continue
+            raw = [f"{FOLDER}/raw/{row.slug}/{dataset}-[0-9]*.json" for row in self.rows()]
+            for kind, paths in {"pixels": raw, **found}.items():
+                shown = [f"{DISPLAY[dataset]}, {kind}"]
+                for row, path in zip(self.rows(), paths, strict=True):
+                    shown += [_mean(results, path), _papers(row.method, dataset, kind)]
+                rows.append(shown)
+        header = ["NMI"]
+        for row in self.rows():
+            header += [row.name, "paper"]
+        return markdown(header, rows)
+
+
+def _path(descriptor: str, row: Row, dataset: str, seed: int | str) -> str:
+    return f"{Features.name}/{DESCRIPTORS[descriptor]}/{row.slug}/{dataset}-{seed}.json"
+
+
+def _varies(row: Row, descriptor: str) -> bool:
+    """Return whether the result depends on the seed, which also chooses a vocabulary."""
+    return row.is_random or descriptor == "spatial pyramid"
+
+
+def _papers(method: str, dataset: str, kind: str) -> str:
+    """Return the paper's NMI on pixels, or on the one descriptor that it has for a data set."""
+    if kind == "pixels":
+        value = paper_score(method, dataset).nmi
+    elif PAPERS.get(dataset) == kind:
+        value = paper_score(method, dataset, "features").nmi
+    else:
+        value = None
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _has(results: Path, pattern: str) -> bool:
+    return any(results.glob(pattern))
+
+
+def _mean(results: Path, pattern: str) -> str:
+    """Return the mean NMI over the seeds, with the standard deviation if there are several."""
+    found = [read_record(path)["scores"]["nmi"] for path in sorted(results.glob(pattern))]
+    if not found:
+        return "-"
+    spread = f" ± {np.std(found):.3f}" if len(found) > 1 else ""
+    return f"{np.mean(found):.3f}{spread}"
+
+
+@lru_cache(maxsize=1)
+def _load(dataset: str) -> Dataset:
+    """Read a data set. One is cached, because the cells of a set are measured in succession."""
+    return load_dataset(dataset)
+
+
+_described: dict[tuple[str, str, int], tuple[NDArray[np.floating], float]] = {}
+
+
+def _describe(
+    dataset: str, descriptor: str, seed: int, progress: Progress
+) -> tuple[NDArray[np.floating], float]:
+    """Return the descriptors of a data set, and how long they took.
+
+    The latest ones are cached, for the other methods.
+    """
+    key = dataset, descriptor, seed if descriptor == "spatial pyramid" else 0
+    if key not in _described:
+        start = time.perf_counter()
+        images = grey(_load(dataset).images)
+        vectors: NDArray[Any]
+        if descriptor == "HOG":
+            vectors = hog(images, progress)
+        elif descriptor == "LBP":
+            vectors = lbp(images, progress=progress)
+        elif descriptor == "LBP (whole image)":
+            vectors = lbp(images, cells=1, progress=progress)
+        else:
+            scaled = images / np.float32(255)
+            vectors = spatial_pyramid(scaled, seed=seed, progress=progress)
+        _described.clear()
+        _described[key] = vectors, time.perf_counter() - start
+    return _described[key]
