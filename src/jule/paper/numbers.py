@@ -5,8 +5,9 @@ intensities), ``"learned"`` is Tables 4 and 11 (on the learned representation). 
 Tables 5 and 6, with layers as methods and pairs such as ``"coil20-to-coil100"`` as data sets.
 ``"cifar10"`` is Table 8: the accuracy of a classifier, with numbers of training images as data
 sets. ``"features"`` is the appendix's table of hand-crafted features. ``"stages"`` holds the
-numbers of clusters printed under the figures of the stages. Where Table 3 prints two values, NMI is the
-first one, from re-running the code; `Score.reported_nmi` is the second one, from earlier papers.
+numbers of clusters printed under the figures of the stages. Where Table 3 prints two values, NMI is
+the first one, from re-running the code; `Score.reported_nmi` is the second one, from earlier
+papers.
 """
 
 from __future__ import annotations
