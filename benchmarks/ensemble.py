@@ -40,14 +40,9 @@ from jule.runs.encoding import as_encoder, encode
 from jule.runs.results import RunResults
 
 MEMBERS = 3
-SEEDS = {
-    PHOTOS: 4,
-    "usps": 4,
-    "digits": 4,
-    "umist": 4,
-    "mnist-test": 3,
-}  # more where runs are cheap
-SMALL = ("usps", "digits", "umist")  # sets on which two small networks are trained as one
+SEEDS = {PHOTOS: 4, "usps": 4, "digits": 4}  # where runs are cheap
+SETS = (*SEEDS, "umist", "mnist-test", "cmu-pie", "coil20", "coil100")
+SMALL = ("usps", "digits")  # sets on which two small networks are trained as one
 SMALL_SEEDS = 3
 TIMED_STEPS, TURNS = 20, 3
 
@@ -65,10 +60,25 @@ def scores(classes: NDArray[np.integer], result: Result) -> dict[str, Any]:
     for name, labels in (("sf", result.labels_sf), ("rc", result.labels_rc)):
         found[name] = {"nmi": nmi(classes, labels), "ac": accuracy(classes, labels)}
     if result.votes is not None:
-        graphs = label_confidence(result.graphs, result.labels)
-        found["graphs alone"] = judge(graphs, is_right)
-        found["votes alone"] = judge((result.votes == result.labels).mean(axis=0), is_right)
+        rules = other_confidences(result)
+        found["other rules"] = {rule: judge(each, is_right) for rule, each in rules.items()}
     return found
+
+
+def other_confidences(result: Result) -> dict[str, NDArray[np.float64]]:
+    """Return confidences by other rules than the one in use."""
+    assert result.votes is not None
+    agree = (result.votes == result.labels).mean(axis=0)
+    before = label_confidence(result.graphs[1:], result.labels)
+    neighbors = label_confidence(result.graphs, result.labels)
+    return {
+        "neighbours": neighbors,
+        "agreement": agree,
+        "neighbours before learning, agreement": (before + agree) / 2,
+        "neighbours, agreement": (neighbors + agree) / 2,
+        "the smaller one": np.minimum(neighbors, agree),
+        "their product": neighbors * agree,
+    }
 
 
 def joined(runs: list[RunResults], samples: NDArray) -> Result:
@@ -155,7 +165,7 @@ def measure(name: str, runs: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SEEDS)}")
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)}")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs are kept")
     parser.add_argument("--small", action="store_true", help="train two small networks, too")
     given = parser.parse_args()
@@ -163,7 +173,7 @@ def main() -> None:
     path = RESULTS / "ensemble.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     measured = record["measured"] if record.get("settings") == settings else {}
-    for name in given.sets or SEEDS:
+    for name in given.sets or SETS:
         measured[name] = measured.get(name, {}) | measure(name, given.runs)
         if given.small and name in SMALL:
             measured[name]["two small networks"] = small_pair(name)

@@ -331,6 +331,55 @@ def suggested(results: Path) -> str:
     return markdown([*header, "NMI / AC with the true number", "with the suggested one"], rows)
 
 
+def ensemble(results: Path) -> str:
+    """Render single networks and ensembles of three: scores, and how good their confidence is."""
+    rows = []
+    for name, found in read_measured(results, "ensemble").items():
+        kinds = [list(found[kind].values()) for kind in ("single", "ensembles")]
+        small = found.get("two small networks")
+        if small:
+            kinds.append(list(small["seeds"].values()))
+        cells = []
+        for runs in kinds:
+            scores = [mean_and_spread(runs, score) for score in ("nmi", "ac")]
+            if len(runs) == 1:
+                scores = [score.partition(" ±")[0] for score in scores]
+            cells.append(" / ".join(scores))
+        of_confidence = [
+            " → ".join(_mean_of([run["confidence"] for run in runs], what) for runs in kinds[:2])
+            for what in ("calibration error", "AUC")
+        ]
+        count = f"{len(kinds[0])}, {len(kinds[1])}"
+        small_cells = [cells[2], f"{small['seconds / usual']:.2f}"] if small else ["–", "–"]
+        rows.append([name, count, *cells[:2], *of_confidence, *small_cells])
+    header = ["NMI / AC", "runs, ensembles", "one network", "three networks"]
+    header += ["calibration error, one → three", "AUC, one → three"]
+    return markdown([*header, "two small networks", "their time per step"], rows)
+
+
+def ensemble_rules(results: Path) -> str:
+    """Render the calibration error and the AUC of the confidence of ensembles, by several rules."""
+    rows, rules = [], ["in use"]
+    for name, found in read_measured(results, "ensemble").items():
+        runs = list(found["ensembles"].values())
+        judged = {"in use": [run["confidence"] for run in runs]}
+        judged |= {
+            rule: [run["other rules"][rule] for run in runs] for rule in runs[0]["other rules"]
+        }
+        rules = list(judged)
+        cells = [
+            " / ".join(_mean_of(each, what) for what in ("calibration error", "AUC"))
+            for each in judged.values()
+        ]
+        rows.append([name, *cells])
+    return markdown(["calibration error / AUC", *rules], rows)
+
+
+def _mean_of(records: list[dict[str, float]], what: str) -> str:
+    values = [record[what] for record in records if what in record]
+    return f"{np.mean(values):.3f}" if values else "–"
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "training": training,
     "memory": memory,
@@ -345,6 +394,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once counts": once_counts,
     **RIVALS,
     "folder": folder,
+    "ensemble": ensemble,
+    "ensemble rules": ensemble_rules,
     "confidence": confidence,
     "suggested": suggested,
     "photos": photos,

@@ -125,7 +125,7 @@ def test_several_networks_are_trained_and_sort_new_images(jule, arrays, tmp_path
     results = read_results(RunFolder(run))
     assert (results.config.ensemble, len(results.result.member_trees)) == (2, 2)
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert "Here 2 networks were trained one after another" in page
+    assert "This run trained 2 networks one after another" in page
     assert "<td>all</td>" in page
     done = jule("predict", run, "digits.npz", "--to", tmp_path / "sorted", cwd=arrays)
     assert done.exit_code == 0, done.output
