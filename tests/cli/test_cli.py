@@ -14,7 +14,7 @@ from jule.cli import COMMANDS
 from jule.images import load_dataset
 
 JULE = Path(sys.executable).with_name("jule")
-NAMES = [command.__name__ for command in COMMANDS]
+NAMES = [command.__name__.rstrip("_") for command in COMMANDS]  # map_ is the command map
 
 
 def test_help_lists_every_command(jule):
