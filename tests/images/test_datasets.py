@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from jule.images import Dataset, dataset_names, datasets, load_dataset, read_authors_hdf5
+from jule.images import (
+    Dataset,
+    dataset_names,
+    datasets,
+    load_dataset,
+    load_pairs,
+    read_authors_hdf5,
+)
 
 Write = Callable[..., Path]
 
@@ -47,6 +54,7 @@ def write_hdf5(tmp_path: Path) -> Write:
         ("coil100", (7200, 128, 128, 3), 72, 72, 100),
         ("umist", (575, 112, 92), 19, 48, 20),
         ("cmu-pie", (2856, 32, 32), 42, 42, 68),
+        ("ytf-frames", (4232, 55, 55, 3), 11, 15, 347),
     ],
 )
 def test_real_sets(
@@ -67,6 +75,19 @@ def test_real_sets(
     sizes = np.bincount(dataset.labels)
     assert (sizes.min(), sizes.max(), len(sizes)) == (smallest_class, largest_class, n_classes)
     assert dataset.n_clusters == n_classes
+
+
+def test_pairs_of_faces_follow_the_restricted_protocol(data_folder: str) -> None:
+    people = load_dataset("lfw", data_folder).labels
+    faces = load_pairs(data_folder)
+    assert faces.images.shape == (7701, 64, 64, 3)
+    assert len(faces) == 6000
+    np.testing.assert_array_equal(np.bincount(faces.fold), [600] * 10)
+    np.testing.assert_array_equal(np.bincount(faces.fold[faces.same]), [300] * 10)
+    first, second = people[faces.pairs].T
+    np.testing.assert_array_equal(first == second, faces.same)
+    folds_of = [set(people[faces.pairs[faces.fold == fold]].ravel()) for fold in range(10)]
+    assert sum(map(len, folds_of)) == len(set.union(*folds_of))  # nobody is in two folds
 
 
 def test_mnist_test_is_the_end_of_mnist(data_folder: str) -> None:

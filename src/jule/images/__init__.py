@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jule.images.datasets import Dataset, dataset_names, load_dataset
+    from jule.images.datasets import Dataset, Pairs, dataset_names, load_dataset, load_pairs
     from jule.images.decoding.decode import ImageSpec
     from jule.images.read import Samples, read_images, spec_for
     from jule.images.sources.arrays import ArraySource, as_samples, check_labels, fingerprint
@@ -24,6 +24,7 @@ __all__ = [
     "Dataset",
     "ImageSource",
     "ImageSpec",
+    "Pairs",
     "Samples",
     "Skipped",
     "as_samples",
@@ -31,6 +32,7 @@ __all__ = [
     "dataset_names",
     "fingerprint",
     "load_dataset",
+    "load_pairs",
     "open_source",
     "read_authors_hdf5",
     "read_images",
@@ -43,6 +45,7 @@ _HOMES = {
     "Dataset": "datasets",
     "ImageSource": "sources.base",
     "ImageSpec": "decoding.decode",
+    "Pairs": "datasets",
     "Samples": "read",
     "Skipped": "sources.base",
     "as_samples": "sources.arrays",
@@ -50,6 +53,7 @@ _HOMES = {
     "dataset_names": "datasets",
     "fingerprint": "sources.arrays",
     "load_dataset": "datasets",
+    "load_pairs": "datasets",
     "open_source": "sources.resolve",
     "read_authors_hdf5": "sources.hdf5",
     "read_images": "read",

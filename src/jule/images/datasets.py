@@ -58,6 +58,31 @@ class Dataset:
         return len(np.unique(self.labels))
 
 
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of images that show the same person or two different people.
+
+    Attributes
+    ----------
+    images
+        uint8, (n, height, width, 3).
+    pairs
+        int64, (m, 2): the two images of each pair.
+    same
+        bool, (m,): whether they show the same person.
+    fold
+        int64, (m,): the part of a cross-validation that each pair belongs to.
+    """
+
+    images: NDArray[np.uint8] = field(repr=False)
+    pairs: NDArray[np.int64] = field(repr=False)
+    same: NDArray[np.bool_] = field(repr=False)
+    fold: NDArray[np.int64] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+
 @dataclass(frozen=True)
 class _Archive:
     """An .npz file: its name, its contents, and its checksum.
@@ -112,6 +137,17 @@ _ARCHIVES = {
         "10 classes; arrays images (uint8), labels (int64)",
         "679a0a54bc26fa5425a8717c376404f30e2982dcca8ebd67a5e0ea32155044bf",
         of_arrays=True,
+    ),
+    "ytf-frames": _Archive(
+        "ytf_frames.npz",
+        "4,232 RGB images of 55 x 55, frames of YouTube Faces, 347 classes; arrays images, labels",
+        "47f8dc72d1555dea7b0a53c8785853df021f79cf8aeb8c2bba3c246a8127ece6",
+    ),
+    "lfw": _Archive(
+        "lfw_pairs.npz",
+        "7,701 RGB images of 64 x 64, 4,281 classes, and 6,000 pairs of them in 10 folds; arrays "
+        "jpeg, offsets, labels, pairs, same, fold",
+        "623eb46e0c6dc9c94fc0ca3a3ad285bfccfd790c11250083a8d5c1d4e912bc1e",
     ),
 }
 
@@ -171,6 +207,34 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Dat
     return Dataset(known, images, labels)
 
 
+def load_pairs(folder: str | os.PathLike[str] | None = None) -> Pairs:
+    """Read the pairs of Labeled Faces in the Wild: view 2, restricted protocol, 10 folds.
+
+    Parameters
+    ----------
+    folder
+        The folder of the files, as for `load_dataset`.
+
+    Returns
+    -------
+    Pairs
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged or a different version.
+    FileNotFoundError
+        If the file is not in the folder.
+    """
+    arrays = _arrays_of("lfw", _data_folder(folder))
+    return Pairs(
+        _images_in(arrays),
+        arrays["pairs"].astype(np.int64),
+        arrays["same"].astype(bool),
+        arrays["fold"].astype(np.int64),
+    )
+
+
 def has_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> bool:
     """Return whether the file of a data set is in the data folder.
 
@@ -218,17 +282,27 @@ def _read_digits() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _read_archive(name: str, folder: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    archive = _ARCHIVES[name]
-    path = folder / archive.file
-    if not path.is_file():
-        raise _not_found(name, folder, archive.file, archive.holds)
-    arrays = _checked_arrays(path, archive)
-    labels = arrays["labels"].astype(np.int64)
-    images = arrays["images"] if "images" in arrays else _decode(arrays["webp"], arrays["offsets"])
+    arrays = _arrays_of(name, folder)
+    images, labels = _images_in(arrays), arrays["labels"].astype(np.int64)
     if name == "mnist-test":
         test = arrays["split"] == 1
         return images[test], labels[test]
     return images, labels
+
+
+def _arrays_of(name: str, folder: Path) -> dict[str, NDArray[Any]]:
+    archive = _ARCHIVES[name]
+    path = folder / archive.file
+    if not path.is_file():
+        raise _not_found(name, folder, archive.file, archive.holds)
+    return _checked_arrays(path, archive)
+
+
+def _images_in(arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """Return the images of an archive, which may hold them as encoded files."""
+    if "images" in arrays:
+        return arrays["images"]
+    return _decode(arrays["webp" if "webp" in arrays else "jpeg"], arrays["offsets"])
 
 
 def _checked_arrays(path: Path, archive: _Archive) -> dict[str, NDArray[Any]]:

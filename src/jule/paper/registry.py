@@ -6,6 +6,7 @@ from jule.paper.approximation import Approximation
 from jule.paper.cifar10 import Cifar10
 from jule.paper.clustering import Table3, Table4, Table10, Table11
 from jule.paper.experiment import Experiment, Renderer
+from jule.paper.faces import Faces
 from jule.paper.features import Features
 from jule.paper.joint import Joint
 from jule.paper.raw_gdl import RawGDL
@@ -28,6 +29,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         TransferDigits(),
         Reliability(),
         Stages(),
+        Faces(),
         Cifar10(),
         Approximation(),
         Robustness(),

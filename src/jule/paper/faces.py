@@ -1,0 +1,230 @@
+"""Table 7: face verification on LFW with networks trained on frames of YouTube Faces."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jule.evaluation import scores
+from jule.forward import prepare
+from jule.images import Dataset, Pairs, load_dataset, load_pairs
+from jule.images.datasets import has_dataset
+from jule.joint.config import Config
+from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.joint import SEEDS, config_for, learn
+from jule.paper.numbers import paper_score
+from jule.paper.records import Record, read_record
+from jule.paper.tables import markdown
+from jule.paper.verification import cosine_similarity, verification_accuracy
+
+if TYPE_CHECKING:
+    from jule.backward import Embedder
+    from jule.backward.settings import Training
+
+SHARES = (0.25, 0.5, 1.0)  # of every person's frames, so that all sizes have the same people
+ROUNDS = 1  # of joint learning, as in the paper
+SOFTMAX_IMAGES = 24_000  # on which the network is fine-tuned, as many as in a period
+SOFTMAX_RATE = 0.01
+PAPER_SIZES = ("10k", "20k", "30k", "50k", "100k")
+
+
+class Faces(Experiment):
+    """Softmax on predicted clusters, after joint learning, against softmax on true labels."""
+
+    name = "faces"
+    title = "Face verification on LFW, trained on YouTube Faces (Table 7)"
+    expected = "40 min"
+    datasets = ("ytf-frames", "lfw")
+    options = ("datasets", "seeds")
+    published = ()  # nothing has been measured yet
+
+    def cells(self, request: Request) -> list[Cell]:
+        supplied = ("ytf",) if has_dataset("ytf") else ()
+        trained_on = request.datasets or ("ytf-frames", *supplied)
+        return [
+            Cell(f"{self.name}/{dataset}-{seed}.json", dataset, seed=seed)
+            for dataset in trained_on
+            for seed in range(SEEDS if request.seeds is None else request.seeds)
+        ]
+
+    def is_current(self, cell: Cell, record: Record) -> bool:
+        return bool(record["settings"] == settings_of(cell, record["people"]))
+
+    def measure(self, cell: Cell, context: Context) -> Record:
+        data, pairs = load_dataset(cell.dataset), load_pairs()
+        sizes = []
+        for share in SHARES:
+            part = frames_of_everybody(data, share, cell.seed or 0)
+            sizes.append(_measure_size(part, pairs, cell, context))
+        return {
+            "dataset": cell.dataset,
+            "people": data.n_clusters,
+            "seed": cell.seed,
+            "pairs": len(pairs),
+            "folds": len(np.unique(pairs.fold)),
+            "nmi": "geometric",
+            "settings": settings_of(cell, data.n_clusters),
+            "pixels": verify(prepare(pairs.images, "l2"), pairs),
+            "sizes": sizes,
+        }
+
+    def summary(self, record: Record) -> str:
+        lines = []
+        for size in record["sizes"]:
+            found = {name: size[name]["accuracy"] for name in ("supervised", "ours")}
+            lines.append(
+                f"{record['dataset']:11s} seed {record['seed']}  {size['frames']:6,} frames  "
+                f"accuracy: supervised {found['supervised']:.3f}  ours {found['ours']:.3f}"
+            )
+        return "\n".join(lines)
+
+    def tables(self) -> Mapping[str, Renderer]:
+        return {self.name: self._table, "faces paper": _paper_table}
+
+    def _table(self, results: Path) -> str:
+        rows = []
+        for dataset in ("ytf-frames", "ytf"):
+            paths = sorted((results / self.name).glob(f"{dataset}-[0-9]*.json"))
+            records = [read_record(path) for path in paths]
+            for place in range(len(SHARES) if records else 0):
+                sizes = [record["sizes"][place] for record in records]
+                rows.append(
+                    [
+                        f"{sizes[0]['frames']:,}",
+                        _mean(size["supervised"]["accuracy"] for size in sizes),
+                        _mean(size["ours"]["accuracy"] for size in sizes),
+                        _mean(size["before fine-tuning"]["accuracy"] for size in sizes),
+                        f"{records[0]['pixels']['accuracy']:.3f}",
+                        _mean(size["scores"]["nmi"] for size in sizes),
+                        str(len(records)),
+                    ]
+                )
+        header = ["frames", "supervised", "OURS", "OURS, before fine-tuning", "pixels"]
+        return markdown([*header, "NMI of the clusters", "seeds"], rows)
+
+
+def settings_of(cell: Cell, people: int) -> dict[str, Any]:
+    """Return all settings of a cell, as plain values."""
+    return {
+        "shares": list(SHARES),
+        "softmax images": SOFTMAX_IMAGES,
+        "softmax": asdict(_softmax_settings()),
+        "joint": _joint_config(cell, people).to_json(),
+    }
+
+
+def _joint_config(cell: Cell, people: int) -> Config:
+    return replace(config_for(replace(cell, preset="default"), people), rounds=ROUNDS)
+
+
+def _softmax_settings() -> Training:
+    from jule.backward.settings import Training
+
+    return Training(learning_rate=SOFTMAX_RATE, warp=1.0)
+
+
+def frames_of_everybody(data: Dataset, share: float, seed: int) -> Dataset:
+    """Draw a share of the frames of every person, at least two of them.
+
+    Examples
+    --------
+    >>> part = frames_of_everybody(load_dataset("digits"), 0.1, seed=0)
+    >>> len(part), part.n_clusters
+    (179, 10)
+    """
+    rng = np.random.default_rng(seed)
+    kept = []
+    for person in np.unique(data.labels):
+        frames = rng.permutation(np.flatnonzero(data.labels == person))
+        kept.append(frames[: max(2, round(share * len(frames)))])
+    chosen = np.sort(np.concatenate(kept))
+    return Dataset(data.name, data.images[chosen], data.labels[chosen])
+
+
+def verify(vectors: Any, pairs: Pairs) -> dict[str, Any]:
+    """Return the accuracy on LFW: the mean over the folds, its standard error, and all folds."""
+    similarity = cosine_similarity(vectors.reshape(len(vectors), -1), pairs.pairs)
+    folds = verification_accuracy(similarity, pairs.same, pairs.fold)
+    return {
+        "accuracy": float(folds.mean()),
+        "standard error": float(folds.std(ddof=1) / np.sqrt(len(folds))),
+        "folds": folds.round(6).tolist(),
+    }
+
+
+def _measure_size(part: Dataset, pairs: Pairs, cell: Cell, context: Context) -> dict[str, Any]:
+    """Learn from some frames, with their clusters and with their true labels."""
+    from jule.backward import embed
+    from jule.joint.loop import init_network
+    from jule.runs.folder import RunFolder
+    from jule.runs.results import read_network
+
+    start = time.perf_counter()
+    config = _joint_config(cell, part.n_clusters)
+    folder = context.runs / f"learned-{part.name}-{len(part)}-{cell.seed}"
+    learned = learn(part, config, folder, context.progress)
+    network = read_network(RunFolder(folder))
+    before = verify(embed(network, pairs.images), pairs)
+    images = sum(period.images for period in learned.history)
+    clusters = learned.result.labels
+    ours = _train(network, part, clusters, SOFTMAX_IMAGES, "fine-tuning", cell, context)
+    fresh = init_network(part.images, config)
+    # As many images in all as the network that was learned without labels has seen.
+    known = _train(
+        fresh, part, part.labels, images + SOFTMAX_IMAGES, "supervised training", cell, context
+    )
+    return {
+        "frames": len(part),
+        "scores": scores(part.labels, clusters),
+        "images trained on": images + SOFTMAX_IMAGES,
+        "ours": verify(embed(network, pairs.images), pairs) | ours,
+        "before fine-tuning": before,
+        "supervised": verify(embed(fresh, pairs.images), pairs) | known,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def _train(
+    network: Embedder,
+    part: Dataset,
+    labels: Any,
+    images: int,
+    stage: str,
+    cell: Cell,
+    context: Context,
+) -> dict[str, Any]:
+    """Train a network with a softmax layer; return its loss at the end."""
+    from jule.paper.softmax import train_softmax
+
+    settings = _softmax_settings()
+    losses = train_softmax(
+        network,
+        part.images,
+        np.unique(labels, return_inverse=True)[1],
+        n_steps=-(-images // settings.batch_size),
+        settings=settings,
+        seed=cell.seed or 0,
+        progress=partial(context.progress, stage),
+    )
+    return {"loss at the end": float(np.mean(losses[-max(1, len(losses) // 10) :]))}
+
+
+def _mean(values: Any) -> str:
+    found = np.array(list(values))
+    return f"{found.mean():.3f} ± {found.std():.3f}"
+
+
+def _paper_table(results: Path) -> str:
+    """Render the paper's table, whose frames are others."""
+    del results
+    rows = [
+        [name, *(f"{paper_score(method, size, 'faces').ac:.3f}" for size in PAPER_SIZES)]
+        for name, method in (("supervised", "supervised"), ("OURS", "OURS"))
+    ]
+    return markdown(["paper, frames", *PAPER_SIZES], rows)
