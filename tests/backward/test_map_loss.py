@@ -25,10 +25,12 @@ def test_neighbours_are_told_apart_as_by_the_oracle(seed, half, distinct):
     assert found.item() == pytest.approx(oracle.neighbor_loss(positions.tolist(), samples.tolist()))
 
 
-def test_distances_are_logarithms_of_the_kernel_of_tsne():
-    positions = some_positions(0, 5, 3)
-    squared = [[oracle.squared_distance(a, b) for b in positions] for a in positions]
-    np.testing.assert_allclose(map_distances(positions), np.log1p(np.array(squared)), atol=1e-12)
+@pytest.mark.parametrize(("dimensions", "freedom"), [(1, 1), (2, 1), (3, 2), (10, 9)])
+def test_distances_are_logarithms_of_the_kernel_of_tsne(dimensions, freedom):
+    positions = some_positions(0, 5, dimensions)
+    squared = np.array([[oracle.squared_distance(a, b) for b in positions] for a in positions])
+    kernel = (1 + squared / freedom) ** (-(freedom + 1) / 2)
+    np.testing.assert_allclose(map_distances(positions), -np.log(kernel), atol=1e-12)
 
 
 def test_only_distances_matter():

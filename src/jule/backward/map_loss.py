@@ -7,11 +7,13 @@ from torch import Tensor
 
 
 def map_distances(positions: Tensor) -> Tensor:
-    """Return log(1 + d) for all pairs of positions, where d is their squared distance.
+    """Return (f + 1) / 2 * log(1 + d / f) for all pairs of positions at a squared distance of d.
 
-    Its negative is the logarithm of the kernel of t-SNE, whose heavy tail leaves room between
-    clusters. Positions are not divided by their norms: in two dimensions, they would lie on a
-    circle.
+    Its negative is the logarithm of Student's t-distribution with f degrees of freedom, the kernel
+    of t-SNE. In two dimensions f is 1, and the heavy tail makes room for clusters. In m dimensions
+    f is m - 1, because there is more room (van der Maaten, "Learning a parametric embedding by
+    preserving local structure", 2009). Positions are not divided by their norms: in two dimensions,
+    they would lie on a circle.
 
     Examples
     --------
@@ -20,17 +22,18 @@ def map_distances(positions: Tensor) -> Tensor:
     """
     norms = positions.square().sum(dim=1)
     squared = norms[:, None] + norms[None, :] - 2.0 * positions @ positions.T  # (b, b)
-    return squared.clamp_min(0.0).log1p()
+    freedom = max(1, positions.shape[1] - 1)
+    return (freedom + 1) / 2 * (squared.clamp_min(0.0) / freedom).log1p()
 
 
 def neighbor_loss(distances: Tensor, samples: Tensor) -> Tensor:
     """Compute how badly the first half of a batch is told from others by its neighbours.
 
     Each sample i of a batch has a neighbour j in it, half the batch away. The loss is the mean of
-    -log(q_ij / sum over k of q_ik), where q = 1 / (1 + d): it pulls neighbours together and pushes
-    all other samples away, those of the same cluster, too. It is t-SNE's loss, estimated from a
-    batch (Damrich, Boehm, Hamprecht and Kobak, "From t-SNE to UMAP with contrastive learning",
-    2023).
+    -log(q_ij / sum over k of q_ik), where -log q is the distance. It pulls neighbours together and
+    pushes all other samples away, those of the same cluster, too. It is t-SNE's loss, estimated
+    from a batch (Damrich, Boehm, Hamprecht and Kobak, "From t-SNE to UMAP with contrastive
+    learning", 2023).
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class MapTraining:
 
     learning_rate: float = 0.003  # of Adam; falls to 0 in the end
     within: float = 1.0  # weight of the term for neighbours; 0 leaves the paper's term for clusters
-    margin: float = 1.0  # how much farther away another cluster is, as log(1 + squared distance)
+    margin: float = 1.0  # how much farther away another cluster is, in `map_distances`
     n_negatives: int = 20  # as in `Training`
     batch_size: int = 100  # samples per batch for clusters ...
     per_cluster: int = 4  # ... of which so many are of one cluster
