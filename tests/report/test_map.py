@@ -116,7 +116,7 @@ def test_a_learned_map_is_shown_first(visit, images, tmp_path):
     places = np.random.default_rng(0).normal(5, 1, (len(images), 2)).astype(np.float32)
     path = page_of(tmp_path, replace(results_of(images, 8), positions=places), images)
     with visit(path) as shown:
-        assert shown.inner_text("#map-views button[aria-pressed=true]") == "Map"
+        assert shown.inner_text("#map-views button[aria-pressed=true]") == "Learned"
         at = np.array(shown.evaluate("Array.from(jule.map.xs)"))
         assert np.corrcoef(at, places[:, 0])[0, 1] > 0.999
         shown.click("#map-views button:has-text('PCA')")

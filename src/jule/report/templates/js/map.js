@@ -2,7 +2,7 @@
 
 const canvas = byId("map-canvas");
 const MAP_VIEWS = {
-  ...(LEARNED ? { learned: "Map" } : {}), flat: "PCA", ...(UMAP ? { umap: "UMAP" } : {}),
+  ...(LEARNED ? { learned: "Learned" } : {}), flat: "PCA", ...(UMAP ? { umap: "UMAP" } : {}),
   turned: "3-D",
 };
 const map = {
