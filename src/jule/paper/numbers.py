@@ -4,9 +4,10 @@ The tables are named after their input: ``"raw"`` is Tables 3 and 10 (NMI and AC
 intensities), ``"learned"`` is Tables 4 and 11 (on the learned representation). ``"transfer"`` is
 Tables 5 and 6, with layers as methods and pairs such as ``"coil20-to-coil100"`` as data sets.
 ``"faces"`` is Table 7 and ``"cifar10"`` Table 8: accuracies, with numbers of images as data sets.
-``"features"`` is the appendix's table of hand-crafted features. ``"stages"`` holds the numbers of
-clusters printed under the figures of the stages. Where Table 3 prints two values, NMI is the first
-one, from re-running the code; `Score.reported_nmi` is the second one, from earlier papers.
+``"features"`` is the appendix's table of hand-crafted features, and ``"embedding"`` its tables of
+low-dimensional embeddings, with numbers of dimensions as data sets. ``"stages"`` holds the numbers
+of clusters printed under the figures of the stages. Where Table 3 prints two values, NMI is the
+first one, from re-running the code; `Score.reported_nmi` is the second one, from earlier papers.
 """
 
 from __future__ import annotations
@@ -86,6 +87,22 @@ def initial_clusters(dataset: str) -> int | None:
     return counts.get(dataset)
 
 
+def paper_embedding(method: str, dimensions: int) -> dict[str, float]:
+    """Return the paper's 1-NN error and trustworthiness T(12) of an embedding of MNIST.
+
+    The dictionary is empty if the paper does not have the method.
+
+    Examples
+    --------
+    >>> paper_embedding("OURS", 10)
+    {'error': 0.019, 'trustworthiness': 0.936}
+    """
+    for row in _rows():
+        if (row["table"], row["method"], row["dataset"]) == ("embedding", method, str(dimensions)):
+            return {name: float(row[name]) for name in ("error", "trustworthiness")}
+    return {}
+
+
 @cache
 def _rows() -> tuple[dict[str, str], ...]:
     text = (files("jule.paper") / "numbers.csv").read_text(encoding="utf-8")
@@ -99,5 +116,5 @@ def _scores() -> dict[tuple[str, str, str], Score]:
             *(float(row[name]) if row[name] else None for name in Score._fields)
         )
         for row in _rows()
-        if row["table"] != "stages"
+        if row["table"] not in ("stages", "embedding")
     }

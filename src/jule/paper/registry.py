@@ -5,6 +5,7 @@ from __future__ import annotations
 from jule.paper.approximation import Approximation
 from jule.paper.cifar10 import Cifar10
 from jule.paper.clustering import Table3, Table4, Table10, Table11
+from jule.paper.embedding import Embedding
 from jule.paper.experiment import Experiment, Renderer
 from jule.paper.faces import Faces
 from jule.paper.features import Features
@@ -34,6 +35,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Approximation(),
         Robustness(),
         Features(),
+        Embedding(),
     )
 }
 

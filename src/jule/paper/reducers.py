@@ -1,0 +1,260 @@
+"""The networks of the experiment on embeddings: for JULE, and for two methods it is compared with.
+
+The latter have the layers of van der Maaten, "Learning a parametric embedding by preserving local
+structure" (2009): 500, 500 and 2,000 hidden units. They are trained as networks are today, with
+batch norm, ReLU and Adam, instead of restricted Boltzmann machines before training and conjugate
+gradients. Parametric t-SNE is written here because no library has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jule.backward import Embedder, build_embedder
+from jule.backward.batches import random_batches
+from jule.backward.embedder import as_images
+from jule.backward.mapper import Mapper
+from jule.backward.plan import OUTPUTS
+
+HIDDEN = (500, 500, 2000)
+AT_ONCE = 2000  # samples that are embedded at once
+HALVINGS = 40  # of the interval in which the width of a Gaussian is searched
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a network is trained.
+
+    Examples
+    --------
+    >>> Fitting(epochs=3).epochs
+    3
+    """
+
+    epochs: int = 10
+    batch_size: int = 1000
+    learning_rate: float = 1e-3  # of Adam; falls to 0 in the end
+
+
+def fully_connected(widths: Sequence[int]) -> nn.Sequential:
+    """Return linear layers of these widths, with batch norm and ReLU between them.
+
+    Examples
+    --------
+    >>> fully_connected((4, 3, 2))(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
+    """
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise(widths[:-1]):
+        layers += [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(widths[-2], widths[-1]))
+
+
+class ImageMapper(nn.Module):
+    """The paper's network for images, and two hidden layers from its 160 outputs to a map.
+
+    Parameters
+    ----------
+    images
+        The network for images.
+    outputs
+        Number of dimensions of the map.
+    """
+
+    def __init__(self, images: Embedder, outputs: int) -> None:
+        super().__init__()
+        self.images = images
+        self.between = nn.Sequential(nn.BatchNorm1d(OUTPUTS), nn.ReLU())
+        self.mapper = Mapper(OUTPUTS, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map raw images (n, c, h, w) to positions (n, outputs)."""
+        features = self.images.body(self.images.scaled(x))  # without the layer that normalises
+        positions: Tensor = self.mapper(self.between(features))
+        return positions
+
+
+def build_image_mapper(images: NDArray, outputs: int, side: int, seed: int = 0) -> ImageMapper:
+    """Build an untrained `ImageMapper`, which sees images at a size of `side` pixels.
+
+    Examples
+    --------
+    >>> images = np.zeros((4, 8, 8), np.uint8)
+    >>> apply_network(build_image_mapper(images, 2, 16), images).shape
+    (4, 2)
+    """
+    embedder = build_embedder(images, min_side=side, max_side=side, normalize=True, seed=seed)
+    torch.manual_seed(seed)
+    return ImageMapper(embedder, outputs)
+
+
+def train_autoencoder(
+    samples: NDArray[np.float32],
+    n_components: int,
+    *,
+    fitting: Fitting,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> nn.Module:
+    """Train an autoencoder on squared errors, and return its encoder.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
+    >>> encoder = train_autoencoder(points, 2, fitting=Fitting(epochs=1, batch_size=10))
+    >>> apply_network(encoder, points).shape
+    (20, 2)
+    """
+    torch.manual_seed(seed)
+    widths = (samples.shape[1], *HIDDEN, n_components)
+    encoder, decoder = fully_connected(widths), fully_connected(widths[::-1])
+
+    rng = np.random.default_rng(seed)
+    batches = random_batches(len(samples), fitting.batch_size, rng)
+
+    def loss() -> Tensor:
+        x = torch.from_numpy(samples[next(batches)])
+        return F.mse_loss(decoder(encoder(x)), x)
+
+    steps = fitting.epochs * math.ceil(len(samples) / fitting.batch_size)
+    _minimise(nn.ModuleList([encoder, decoder]), loss, steps, fitting, progress)
+    return encoder
+
+
+def train_parametric_tsne(
+    samples: NDArray[np.float32],
+    n_components: int,
+    *,
+    fitting: Fitting,
+    perplexity: float = 30.0,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> nn.Module:
+    """Train a network on the loss of t-SNE within batches.
+
+    The batches are fixed, as van der Maaten has them, so that the similarities of the samples in
+    each are computed once. The Student-t kernel has n_components - 1 degrees of freedom, and at
+    least one.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    >>> options = {"fitting": Fitting(epochs=1, batch_size=20), "perplexity": 5.0}
+    >>> apply_network(train_parametric_tsne(points, 2, **options), points).shape
+    (40, 2)
+    """
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    network = fully_connected((samples.shape[1], *HIDDEN, n_components))
+    n_batches = math.ceil(len(samples) / fitting.batch_size)
+    batches = np.array_split(rng.permutation(len(samples)), n_batches)
+    similar = [joint_similarities(torch.from_numpy(samples[one]), perplexity) for one in batches]
+
+    order = (which for _ in range(fitting.epochs) for which in rng.permutation(n_batches).tolist())
+
+    def loss() -> Tensor:
+        which = next(order)
+        positions = network(torch.from_numpy(samples[batches[which]]))
+        return tsne_loss(positions, similar[which], max(1, n_components - 1))
+
+    _minimise(network, loss, fitting.epochs * n_batches, fitting, progress)
+    return network
+
+
+def joint_similarities(x: Tensor, perplexity: float) -> Tensor:
+    """Return t-SNE's similarities of samples, (n, n), which sum to 1.
+
+    The similarities to one sample are Gaussian, with the width at which their perplexity is as
+    given; both directions are averaged.
+
+    Examples
+    --------
+    >>> round(joint_similarities(torch.eye(6), 3.0).sum().item(), 3)
+    1.0
+    """
+    n = len(x)
+    squared = torch.cdist(x, x).square()
+    squared = squared / squared.mean().clamp_min(1e-12)
+    itself = torch.eye(n, dtype=torch.bool)
+    low, high = torch.full((n, 1), -20.0), torch.full((n, 1), 20.0)  # logarithms of precisions
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        logits = (-squared * middle.exp()).masked_fill(itself, -torch.inf)
+        log_shares = logits.log_softmax(dim=1)
+        entropy = -(log_shares.exp() * log_shares.masked_fill(itself, 0.0)).sum(dim=1, keepdim=True)
+        too_wide = entropy > math.log(perplexity)
+        low, high = torch.where(too_wide, middle, low), torch.where(too_wide, high, middle)
+    shares = log_shares.exp()
+    return (shares + shares.T) / (2 * n)
+
+
+def tsne_loss(positions: Tensor, similar: Tensor, freedom: int) -> Tensor:
+    """Return the Kullback-Leibler divergence of t-SNE, up to a constant.
+
+    Parameters
+    ----------
+    positions
+        (n, m) positions of a batch.
+    similar
+        (n, n) similarities of its samples.
+    freedom
+        Degrees of freedom of the Student-t kernel.
+
+    Examples
+    --------
+    >>> similar = joint_similarities(torch.eye(6), 3.0)
+    >>> tsne_loss(torch.zeros(6, 2), similar, 1).item()  # all alike: the logarithm of 30 pairs
+    3.4...
+    """
+    norms = positions.square().sum(dim=1)
+    squared = (norms[:, None] + norms[None, :] - 2.0 * positions @ positions.T).clamp_min(0.0)
+    log_kernel = -(freedom + 1) / 2 * (squared / freedom).log1p()
+    itself = torch.eye(len(positions), dtype=torch.bool)
+    log_total = log_kernel.masked_fill(itself, -torch.inf).flatten().logsumexp(dim=0)
+    return log_total - (similar * log_kernel).sum()
+
+
+@torch.no_grad()
+def apply_network(network: nn.Module, samples: NDArray) -> NDArray[np.float32]:
+    """Return the outputs of a trained network for all samples.
+
+    Examples
+    --------
+    >>> apply_network(nn.Identity(), np.zeros((3, 2), np.float32)).shape
+    (3, 2)
+    """
+    network.eval()
+    parts = [
+        network(as_images(samples[start : start + AT_ONCE]))
+        for start in range(0, len(samples), AT_ONCE)
+    ]
+    outputs: NDArray[np.float32] = torch.cat(parts).numpy()
+    return outputs
+
+
+def _minimise(
+    network: nn.Module,
+    loss: Callable[[], Tensor],
+    steps: int,
+    fitting: Fitting,
+    progress: Callable[[float], None] | None,
+) -> None:
+    """Train a network in place with Adam; `loss` returns the loss of the next batch."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=fitting.learning_rate)
+    network.train()
+    for step in range(steps):
+        optimizer.param_groups[0]["lr"] = fitting.learning_rate * (1.0 - step / steps)
+        optimizer.zero_grad()
+        loss().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        if progress is not None:
+            progress((step + 1) / steps)
