@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ NEIGHBORS = 12
 TRAINING = {"mnist": 60_000}  # the first so many images; of other sets, five sixths
 MOST_SHOWN = 2000  # test images in the figure
 STEPS = 999  # from one side of a panel to the other
-ROWS = 2  # of panels
+ROWS = 2  # of panels, at most
 SCORES = {"error": "1-NN error", "trustworthiness": f"T({NEIGHBORS})"}
 
 
@@ -60,7 +61,7 @@ class Embedding(Experiment):
     expected = "1 h"
     datasets = ("mnist",)
     options = ("datasets", "seeds", "methods")
-    published = ()  # nothing has been measured yet
+    published = (Request(methods=("PCA",)),)  # the other methods have not been measured yet
 
     def cells(self, request: Request) -> list[Cell]:
         names = {method.name: method.name for method in METHODS}
@@ -213,16 +214,21 @@ def draw_positions(shown: Mapping[str, Mapping[str, str]]) -> str:
     True
     """
 
+    columns_of_panels = math.ceil(len(shown) / ROWS)
+    rows = math.ceil(len(shown) / columns_of_panels)
+
     def draw(figure: Figure) -> None:
         for place, (title, columns) in enumerate(shown.items()):
             x, y, classes = (
                 np.array(columns[name].split(), np.int64) for name in ("x", "y", "class")
             )
-            axes = figure.add_subplot(ROWS, -(-len(shown) // ROWS), place + 1)
-            axes.scatter(x, y, c=classes, cmap="tab10", s=3, linewidths=0, rasterized=True)
+            axes = figure.add_subplot(rows, columns_of_panels, place + 1)
+            points = axes.scatter(x, y, c=classes, cmap="tab10", s=3, linewidths=0, rasterized=True)
             axes.set_title(title)
             axes.set_aspect("equal")
             axes.set_axis_off()
+        key = points.legend_elements(num=np.unique(classes))
+        figure.legend(*key, title="class", loc="outside right center", frameon=False)
 
     return svg(draw, width=8.0, height=5.4)
 
