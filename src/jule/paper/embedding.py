@@ -227,7 +227,7 @@ def draw_positions(shown: Mapping[str, Mapping[str, str]]) -> str:
             axes.set_title(title)
             axes.set_aspect("equal")
             axes.set_axis_off()
-        key = points.legend_elements(num=np.unique(classes))
+        key = points.legend_elements(num=np.unique(classes).tolist())
         figure.legend(*key, title="class", loc="outside right center", frameon=False)
 
     return svg(draw, width=8.0, height=5.4)
