@@ -65,6 +65,16 @@ def stages(results: Path) -> str:
     return markdown(["seconds", *header], rows)
 
 
+def memory(results: Path) -> str:
+    """Render the peak memory of the paper's methods on MNIST-full."""
+    found = read_measured(results, "rival_memory")
+    rows = [
+        [name, *(f"{of[kind]:,.0f} MiB" for kind in ("MiB in all", "MiB above the samples"))]
+        for name, of in found.items()
+    ]
+    return markdown(["MNIST-full", "peak of the process", "above the samples"], rows)
+
+
 def deep(results: Path) -> str:
     """Render one row per method and data set: scores, seconds, and their ratio to JULE's."""
     rows = []
@@ -109,6 +119,7 @@ RIVALS: dict[str, Callable[[Path], str]] = {
     "peers": peers,
     "spectral": spectral,
     "spectral stages": stages,
+    "rival memory": memory,
     "deep": deep,
     "rounder": rounder,
     "rounder scatter": scatter,
