@@ -55,7 +55,7 @@ def scores(classes: NDArray[np.integer], result: Result) -> dict[str, Any]:
         "ac": accuracy(classes, result.labels),
         "chosen": result.chosen,
         "with their class": float(is_right.mean()),
-        "confidence": judge(result.confidence, is_right),
+        "confidence": judge(result.confidence_in(result.labels), is_right),
     }
     for name, labels in (("sf", result.labels_sf), ("rc", result.labels_rc)):
         found[name] = {"nmi": nmi(classes, labels), "ac": accuracy(classes, labels)}

@@ -1,6 +1,6 @@
 """Photographs described by a pretrained encoder: linkage and K-means alone, and joint learning.
 
-`python -m benchmarks.photos` needs the folder flowers17 and two of the paper's sets in $JULE_DATA.
+`python -m benchmarks.photos` needs the folder flowers17 and four other sets in $JULE_DATA.
 `--cifar FILE` adds the 10,000 test images of CIFAR-10 from an .npz file with images, labels and
 split.
 """
@@ -28,7 +28,8 @@ SIDE = 224
 MIN_IMAGES = 3_000  # per period, in the variant that trains longer on small sets
 LONGER = "joint learning, longer"
 PARTS = ((1, 8), (9, 13), (13, 17))  # kinds of flowers that are clustered alone
-OTHERS = {"coil100": 25, "umist": 20}  # not photographs of the usual kind, and how many classes
+OTHERS = {"coil100": 25, "umist": 20, "ytf-frames": 347}  # other pictures, and how many classes
+LFW_IMAGES = 20  # of a person, at least
 
 
 def flowers(side: int = SIDE) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -45,6 +46,13 @@ def cifar(file: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     with np.load(file, allow_pickle=False) as archive:
         is_test = archive["split"] == 1
         return archive["images"][is_test], archive["labels"][is_test]
+
+
+def lfw() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the faces of people with many images in Labeled Faces in the Wild."""
+    data = load_dataset("lfw")
+    some = np.bincount(data.labels)[data.labels] >= LFW_IMAGES
+    return data.images[some], data.labels[some]
 
 
 def measure(images: NDArray[np.uint8], classes: NDArray[np.int64]) -> dict[str, Any]:
@@ -83,6 +91,7 @@ def main() -> None:
         some = data.labels < k
         title = f"{name}, {k} classes"
         measured[title] = measure(data.images[some], data.labels[some])
+    measured[f"lfw, people with {LFW_IMAGES} images"] = measure(*lfw())
     command = "python -m benchmarks.photos"
     if given.cifar is not None:
         measured["CIFAR-10, test images"] = measure(*cifar(given.cifar))

@@ -308,13 +308,17 @@ def confidence(results: Path) -> str:
             for what in ("listed", "listed and wrong", "wrong")
         )
         errors = [of(seeds, w, "calibration error") for w in ("learned graph alone", "confidence")]
-        areas = [of(seeds, which, "AUC") for which in ("learned graph alone", "confidence")]
+        areas = [
+            of(seeds, which, "AUC")
+            for which in ("learned graph alone", "confidence", "purity of the cluster")
+        ]
         right = np.mean([seed["with their class"] for seed in seeds])
         found = [f"{hits / n:.2f}" if n else "–" for n in (listed, wrong)]
         row = [name, f"{right:.3f}", of(seeds, "confidence", "mean"), *errors, *areas, *found]
         rows.append(row)
     header = ["", "with their class", "mean confidence", "error, learned graph alone"]
     header += ["error, confidence", "AUC, learned graph alone", "AUC, confidence"]
+    header += ["AUC, purity of the cluster"]
     return markdown([*header, "precision of doubts", "recall of doubts"], rows)
 
 

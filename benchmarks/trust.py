@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch import get_num_threads
 from benchmarks.common import RESULTS, write
 from benchmarks.photos import flowers
 from jule.evaluation import accuracy, calibration_error, nmi, with_own_class
-from jule.forward.assign import label_confidence
+from jule.forward.assign import label_confidence, modularity
 from jule.images import Dataset, load_dataset
 from jule.joint.config import kind_of, preset
 from jule.paper.joint import learn
@@ -56,6 +57,16 @@ def judge(confidence: NDArray[np.floating], is_right: NDArray[np.bool_]) -> dict
     return found
 
 
+def purities(classes: NDArray[np.integer], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return the share of each image's cluster that is with its class.
+
+    It is the best confidence that is the same for all images of a cluster, and needs labels.
+    """
+    is_right = with_own_class(classes, labels)
+    found: NDArray[np.float64] = (np.bincount(labels, is_right) / np.bincount(labels))[labels]
+    return found
+
+
 def learn_set(name: str, seed: int, k: int | None, runs: Path) -> RunResults:
     """Run joint learning on a set, or read the run that an earlier measurement kept."""
     images, classes, features = load(name)
@@ -71,7 +82,10 @@ def measure(name: str, seed: int, runs: Path) -> dict[str, Any]:
     """Return what one seed claims on one set, and what is true."""
     classes = load(name)[1]
     given = learn_set(name, seed, len(np.unique(classes)), runs)
-    result, is_right = given.result, with_own_class(classes, given.result.labels)
+    # A run that was kept has the confidence of the time when it was made.
+    result = replace(given.result, confidence=given.result.confidence_in(given.result.labels))
+    is_right = with_own_class(classes, result.labels)
+    modularities = [modularity(graph, result.labels) for graph in result.graphs]
     doubted, _ = doubtful_samples(result)
     opened = learn_set(name, seed, None, runs)
     assert opened.result.choice is not None
@@ -80,8 +94,11 @@ def measure(name: str, seed: int, runs: Path) -> dict[str, Any]:
         "ac": accuracy(classes, result.labels),
         "chosen": result.chosen,
         "with their class": float(is_right.mean()),
+        "modularity": dict(zip(("learned", "inputs"), modularities, strict=True)),
         "learned graph alone": judge(label_confidence([result.graph], result.labels), is_right),
+        "inputs alone": judge(label_confidence(result.graphs[1:], result.labels), is_right),
         "confidence": judge(result.confidence, is_right),
+        "purity of the cluster": judge(purities(classes, result.labels), is_right),
         "doubts": {
             "listed": len(doubted),
             "listed and wrong": int((~is_right[doubted]).sum()),

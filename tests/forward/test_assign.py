@@ -11,6 +11,7 @@ from jule.forward import Digraph, affinity_graph, nearest_neighbors
 from jule.forward.assign import (
     cluster_affinities,
     cluster_fractions,
+    graph_weights,
     label_confidence,
     modularity,
 )
@@ -103,14 +104,34 @@ def test_one_cluster_has_no_modularity_and_full_confidence():
     np.testing.assert_allclose(label_confidence([graph], together), 1.0)
 
 
-def test_confidence_is_the_mean_over_graphs():
-    (first, labels), (second, _) = random_case(0), random_case(1)
-    graphs = [affinity_graph(nearest_neighbors(samples, 5)) for samples in (first, second)]
+def test_confidence_is_a_weighted_mean_over_graphs():
+    samples, _ = random_case(0)
+    blurred = samples + 0.5 * np.random.default_rng(1).normal(size=samples.shape)
+    labels = (samples[:, 0] > np.median(samples[:, 0])).astype(np.int32)
+    graphs = [affinity_graph(nearest_neighbors(each, 5)) for each in (samples, blurred)]
+    weights = graph_weights(graphs, labels)
     apart = [label_confidence([graph], labels) for graph in graphs]
-    np.testing.assert_allclose(label_confidence(graphs, labels), np.mean(apart, axis=0))
+    np.testing.assert_allclose(label_confidence(graphs, labels), np.dot(weights, apart))
+    assert sum(weights) == pytest.approx(1.0)
+    assert 0.0 < weights[0] < 1.0
 
 
-def test_votes_count_like_one_more_graph():
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ([0, 0], (1.0, 0.0)),  # the inputs show the clusters as well
+        ([0, 1], (0.0, 1.0)),  # not at all
+        ([1, 0], (0.5, 0.5)),  # the learned graph does not show them itself
+    ],
+)
+def test_a_learned_graph_counts_as_far_as_the_inputs_bear_it_out(order, expected):
+    clear = affinity_graph(nearest_neighbors(np.array([[0.0], [1.0], [8.0], [9.0]]), 1))
+    mixed = affinity_graph(nearest_neighbors(np.array([[0.0], [8.0], [1.0], [9.0]]), 1))
+    graphs = [(clear, mixed)[place] for place in order]
+    assert graph_weights(graphs, np.array([0, 0, 1, 1])) == expected
+
+
+def test_votes_count_a_third():
     (first, labels), (second, _) = random_case(0), random_case(1)
     graphs = [affinity_graph(nearest_neighbors(samples, 5)) for samples in (first, second)]
     votes = np.random.default_rng(2).integers(-1, 4, (3, len(labels)))

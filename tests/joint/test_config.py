@@ -64,6 +64,8 @@ def test_every_training_setting_comes_from_the_config():
         ({"ensemble": 0}, "ensemble must be 1 or more"),
         ({"ensemble": 101}, "at most 100"),
         ({"ensemble": 2.0}, "ensemble must be a whole number"),
+        ({"ends_at": 0.5}, "ends_at must be 1 or more and finite, got 0.5"),
+        ({"ends_at": float("inf")}, "ends_at must be 1 or more and finite"),
         ({"eta": 0.0}, "eta must be above 0 and at most 1"),
         ({"eta": 1.5}, "eta must be above 0 and at most 1"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),

@@ -192,6 +192,20 @@ def test_tiny_sets_and_many_clusters_end_with_k(digits, n, k):
     assert len(np.unique(finish(last, config).labels)) == k
 
 
+@pytest.mark.parametrize(("times", "ends"), [(1.0, 4), (1.6, 6), (2.0, 8)])
+def test_a_round_can_end_before_k_clusters_are_left(digits, times, ends):
+    config = replace(TINY, n_clusters=4, ends_at=times)
+    last = run(digits[0][:120], config)[-1]
+    result = finish(last, config)
+    assert last.n_clusters == ends
+    assert result.n_clusters == 4
+    assert result.choice is None
+    # SF is what these clusters merge into.
+    whole = {(before, after) for before, after in zip(last.labels, result.labels_sf, strict=True)}
+    assert len(whole) == ends
+    assert len(np.unique(result.labels_sf)) == 4
+
+
 def test_copies_of_one_image_share_a_cluster(digits):
     images = np.repeat(digits[0][:40], 3, axis=0)
     labels = run(images, replace(TINY, n_clusters=5, min_images=500))[-1].labels.reshape(40, 3)

@@ -281,10 +281,12 @@ def test_linkage_does_not_replace_what_learning_made_better():
     np.testing.assert_array_equal(found.labels, TRUE)
 
 
-def test_confidence_is_the_mean_of_both_graphs():
+def test_confidence_counts_the_learned_graph_as_far_as_the_inputs_bear_it_out():
     found = finish(inputs_with(WIDE), FOUR, embedding=CLEAR)
     learned, before = (label_confidence([graph], found.labels) for graph in found.graphs)
-    np.testing.assert_allclose(found.confidence, (learned + before) / 2)
+    inner, outer = (modularity(graph, found.labels) for graph in found.graphs)
+    weight = (outer / inner) ** 4
+    np.testing.assert_allclose(found.confidence, weight * learned + (1 - weight) * before)
     assert before.mean() < found.confidence.mean() < learned.mean()
 
 

@@ -12,6 +12,7 @@ from jule.forward.init import cluster_means
 
 BLOCK_CELLS = 2**23  # products per block: 64 MiB
 SAMPLES_PER_NEIGHBOR = 3  # in a cluster, for each neighbour that counts for the confidence
+DISTRUST = 4  # how steeply the weight of a learned graph falls with what the inputs do not show
 
 
 def neighbor_votes(
@@ -134,12 +135,12 @@ def label_confidence(
     Parameters
     ----------
     graphs
-        Digraphs over the same samples; the fractions are averaged over them.
+        Digraphs over the same samples, one or two; the fractions are weighted by `graph_weights`.
     labels
         (n,) clusters.
     votes
         (m, n) clusters by other methods, -1 for none of these; the fraction of them that agrees
-        counts as much as that of a graph.
+        counts one half as much as the graphs.
 
     Examples
     --------
@@ -148,11 +149,44 @@ def label_confidence(
     >>> label_confidence([graph], np.array([0, 0, 0, 1])).tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
-    fractions = [_own_fraction(graph, labels) for graph in graphs]
+    mean: NDArray[np.float64] = np.zeros(len(labels))
+    for graph, weight in zip(graphs, graph_weights(graphs, labels), strict=True):
+        mean += weight * _own_fraction(graph, labels)
     if votes is not None:
-        fractions.append((votes == labels).mean(axis=0))
-    mean: NDArray[np.float64] = np.mean(fractions, axis=0)
+        mean = (2.0 * mean + (votes == labels).mean(axis=0)) / 3.0
     return mean
+
+
+def graph_weights(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> tuple[float, ...]:
+    """Return how much each graph counts for the confidence in labels.
+
+    The graph of a representation that was trained on such labels is sure of them, whatever they
+    are. It counts as much as the inputs bear it out: w = q^4, where q is the modularity of the
+    labels in the graph of the inputs, divided by that in the learned graph. The graph of the inputs
+    counts 1 - w.
+
+    Parameters
+    ----------
+    graphs
+        The learned graph, and that of the inputs if it is known.
+    labels
+        (n,) clusters.
+
+    Examples
+    --------
+    >>> from jule.forward import affinity_graph, nearest_neighbors
+    >>> learned = affinity_graph(nearest_neighbors([[0.0], [0.1], [9.0], [9.1]], k=2))
+    >>> given = affinity_graph(nearest_neighbors([[0.0], [2.0], [3.0], [5.0]], k=2))
+    >>> [round(w, 2) for w in graph_weights([learned, given], np.array([0, 0, 1, 1]))]
+    [0.0, 1.0]
+    """
+    if len(graphs) == 1:
+        return (1.0,)
+    learned, given = (modularity(graph, labels) for graph in graphs)
+    if learned <= 0.0:  # one cluster, or nothing that either graph could say
+        return (0.5, 0.5)
+    weight = min(max(given / learned, 0.0), 1.0) ** DISTRUST
+    return (weight, 1.0 - weight)
 
 
 def _own_fraction(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -191,7 +225,7 @@ def cluster_fractions(
     Parameters
     ----------
     graphs
-        Digraphs over the same samples; the fractions are averaged over them.
+        As for `label_confidence`.
     labels
         (n,) clusters.
     samples
@@ -215,7 +249,7 @@ def cluster_fractions(
     place = np.full(len(labels), -1)
     place[samples] = np.arange(m)
     found = np.zeros((m, k))
-    for graph in graphs:
+    for graph, share in zip(graphs, graph_weights(graphs, labels), strict=True):
         counting = _counting(graph, labels)
         # Without any affinity, neighbours count alike.
         has_none = _both_ways(graph, counting)[samples] == 0
@@ -226,13 +260,14 @@ def cluster_fractions(
         back = place[graph.indices[source, column]] * k + labels[source]
         sums += np.bincount(back, counting[source, column], m * k)
         fractions = sums.reshape(m, k)
-        found += fractions / fractions.sum(axis=1, keepdims=True)
+        found += share * fractions / fractions.sum(axis=1, keepdims=True)
     if votes is None:
-        return found / len(graphs)
+        return found
+    found *= 2.0
     for vote in votes:
         row = np.flatnonzero(vote[samples] >= 0)
         found[row, vote[samples[row]]] += 1.0 / len(votes)
-    return found / (len(graphs) + 1)
+    return found / 3.0
 
 
 def modularity(graph: Digraph, labels: NDArray[np.integer]) -> float:

@@ -40,6 +40,7 @@ class Config:
     seed: int = 0  # random seed
     ensemble: int = 1  # networks side by side, trained with the seeds seed, seed + 1, ...
     rounds: int = 2  # the second one starts from initial clusters of the learned representation
+    ends_at: float = 1.0  # a round ends at so many times K clusters, which merge without training
 
     # Forward pass.
     preparation: Preparation = "l2"  # of raw intensities; the network's outputs have norm 1
@@ -185,6 +186,8 @@ def preset(name: Preset = "default", *, of: Kind = "images", **changes: Any) -> 
         }
         if of == "vectors":
             gentle["preparation"] = "none"  # the lengths of a user's vectors mean something
+        else:
+            gentle["ends_at"] = 2.0  # clusters that an encoder keeps apart are not trained as one
         return replace(Config(), **(gentle | changes))
     if name == "default":
         return replace(Config(), **changes)
@@ -226,6 +229,8 @@ def _problems(config: Config) -> Iterator[str]:
     for name in ("lam", "momentum", "weight_decay", "decay", "margin"):
         if not 0 <= getattr(config, name) < math.inf:
             yield f"{name} must be 0 or more and finite, got {getattr(config, name)}"
+    if not 1 <= config.ends_at < math.inf:
+        yield f"ends_at must be 1 or more and finite, got {config.ends_at}"
     if not math.isfinite(config.decay_power):
         yield f"decay_power must be finite, got {config.decay_power}"
     for name in ("seed", "min_images", "max_images"):

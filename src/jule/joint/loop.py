@@ -33,6 +33,8 @@ from jule.joint.state import Period, State
 from jule.joint.warp import warps_keep_clusters
 from jule.progress import Progress
 
+TIMES_A_GUESS = 2.0  # rounds end at so many times the suggested number while K is open
+
 
 def joint_learning(
     samples: NDArray,
@@ -236,13 +238,16 @@ def _with_initial_clusters(
 def _target(representation: Representation, tree: MergeTree, config: Config) -> int:
     """Return the number of clusters at which a round ends.
 
-    It is K if the user gave it, and otherwise twice the number that the tree suggests. A network
-    that was trained on a wrong merge confirms it, so merging stops early while K is only a guess.
+    It is `ends_at` times K if the user gave K, and otherwise twice the number that the tree
+    suggests. A network that was trained on a wrong merge confirms it, so merging stops early while
+    K is only a guess.
     """
     choice = suggest_n_clusters(representation, tree, config)
     if choice is None:
-        return config.n_clusters or 1
-    return max(choice.k, min(2 * choice.k, tree.n_initial))
+        k, times = config.n_clusters or 1, config.ends_at
+    else:
+        k, times = choice.k, TIMES_A_GUESS
+    return max(k, min(round(times * k), tree.n_initial))
 
 
 def _even_rate(n_initial: int, k: int, n_periods: int) -> float:

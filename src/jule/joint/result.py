@@ -46,19 +46,20 @@ class Result:
         (n,) cluster of every sample: SF, RC or linkage, chosen as `finish` says, or labels that
         were edited by hand.
     labels_sf
-        (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
-        without further training. For an ensemble: samples that are together in the clusterings of
-        all networks, merged into K clusters in their joint representation.
+        (n,) SF: the clusters when the recurrent process ends; if there are more than K, merged into
+        K clusters without further training. For an ensemble: samples that are together in the
+        clusterings of all networks, merged into K clusters in their joint representation.
     labels_rc
         (n,) RC: the final representation clustered again.
     chosen
         The origin of `labels`: ``"sf"``, ``"rc"``, ``"linkage"`` (the clustering without learning)
         or ``"edited"``.
     confidence
-        (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1: the
-        mean of both graphs. The learned graph alone would be too sure, because it was trained on
-        such labels; the graph of the inputs knows nothing of them. For an ensemble, the fraction of
-        its networks that agree counts as much as a graph; see `jule.joint.ensemble.member_votes`.
+        (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1, in
+        both graphs. The learned graph alone would be too sure, because it was trained on such
+        labels; the graph of the inputs knows nothing of them, and counts the more, the less the
+        clusters show in it (`jule.forward.assign.graph_weights`). For an ensemble, a third is the
+        fraction of its networks that agree; see `jule.joint.ensemble.member_votes`.
     tree
         The merge tree of the final representation, arranged so that its cut into K clusters is
         `labels`; see `jule.forward.restrict`.
@@ -141,10 +142,10 @@ def finish(
     the others have less than half of its modularity in the graph of the samples before learning:
     the network has then forgotten what it was shown.
 
-    If K was not given, it is the number that the final tree suggests; the recurrent process then
-    ended with more clusters, and SF is what they merge into without further training. Exact copies
-    share a cluster, so there are at most as many clusters as different samples; a warning says if
-    that is fewer than were asked for.
+    If K was not given, it is the number that the final tree suggests. The recurrent process may
+    have ended with more clusters; SF is then what they merge into without further training. Exact
+    copies share a cluster, so there are at most as many clusters as different samples; a warning
+    says if that is fewer than were asked for.
 
     Parameters
     ----------
@@ -189,9 +190,10 @@ def finish(
         min_cluster_size=config.min_cluster_size,
     )
     choice = None if config.n_clusters else suggested
-    k = min(choice.k if choice else state.n_clusters, n_different)
+    wanted = choice.k if choice else min(config.n_clusters or 1, state.n_clusters)
+    k = min(wanted, n_different)
     ended_with = state.labels
-    if choice is not None:
+    if choice is not None or state.n_clusters > wanted:
         ended_with = cut_tree(merge_tree(representation, state.labels, config), k, config)
     sf = join_copies(ended_with, copies)
     rc = _cut_with_copies(tree, k, copies, config)

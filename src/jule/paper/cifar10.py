@@ -95,7 +95,10 @@ class Cifar10(Experiment):
         ]
 
     def is_current(self, cell: Cell, record: Record) -> bool:
-        return bool(record["settings"] == _plain(settings_of(cell)))
+        settings = dict(record["settings"])
+        if "joint" in settings:
+            settings["joint"] = Config.from_json(settings["joint"]).to_json()
+        return bool(settings == _plain(settings_of(cell)))
 
     def measure(self, cell: Cell, context: Context) -> Record:
         from jule.paper.patch_pipeline import PatchPipeline

@@ -54,7 +54,9 @@ class Faces(Experiment):
         ]
 
     def is_current(self, cell: Cell, record: Record) -> bool:
-        return bool(record["settings"] == settings_of(cell, record["people"]))
+        joint = Config.from_json(record["settings"]["joint"]).to_json()
+        settings = record["settings"] | {"joint": joint}
+        return bool(settings == settings_of(cell, record["people"]))
 
     def measure(self, cell: Cell, context: Context) -> Record:
         data, pairs = load_dataset(cell.dataset), load_pairs()
