@@ -228,8 +228,7 @@ def few(results: Path) -> str:
 
 def photos(results: Path) -> str:
     """Render the methods on photographs."""
-    header = ["images", "K", "K-means", "linkage", "joint learning", "the same, longer"]
-    return _methods(results, "photos", header)
+    return _methods(results, "photos", ["images", "K", "K-means", "linkage", "joint learning"])
 
 
 def vectors(results: Path) -> str:

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,7 +22,7 @@ from jule.images import Dataset, load_dataset
 from jule.images.datasets import has_dataset
 from jule.joint.config import Config
 from jule.memory import NotEnoughMemoryError
-from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.joint import SEEDS, Joint
 from jule.paper.learned import learned_config, learned_run
 from jule.paper.numbers import DISPLAY, paper_methods, paper_score
@@ -172,6 +173,17 @@ class ClusteringTable(Experiment):
 
     def tables(self) -> Mapping[str, Renderer]:
         return {self.name: lambda results: markdown(*self._grid(results, "**{}**"))}
+
+    def comparisons(self, results: Path) -> list[Comparison]:
+        found = []
+        for row, dataset in product(self.rows(), DISPLAY):
+            if not row.is_paper:
+                continue
+            ours = self._ours(results, row, dataset)
+            papers = getattr(paper_score(row.method, dataset, self.features), self.score)
+            if ours is not None and papers is not None:
+                found.append(Comparison(f"{DISPLAY[dataset]}, {row.name}", ours, papers))
+        return found
 
     def files(self, results: Path) -> Mapping[str, str]:
         header, rows = self._grid(results, r"\textbf{{{}}}")

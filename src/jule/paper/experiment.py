@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from jule.images.datasets import dataset_names
 from jule.paper.numbers import DISPLAY
@@ -118,6 +118,28 @@ class Context:
     progress: Progress
 
 
+class Comparison(NamedTuple):
+    """A number of the paper, and ours: the mean over the seeds.
+
+    Examples
+    --------
+    >>> round(Comparison("USPS, RC", 0.967, 0.913).gain, 3)
+    0.054
+    >>> round(Comparison("1-NN error, 2-d", 0.02, 0.05, is_error=True).gain, 3)
+    0.03
+    """
+
+    what: str
+    ours: float
+    papers: float
+    is_error: bool = False  # less is better
+
+    @property
+    def gain(self) -> float:
+        """By how much ours is better; negative if it is worse."""
+        return self.papers - self.ours if self.is_error else self.ours - self.papers
+
+
 class Experiment(ABC):
     """An experiment of the paper.
 
@@ -163,6 +185,11 @@ class Experiment(ABC):
     @abstractmethod
     def tables(self) -> Mapping[str, Renderer]:
         """Return the renderers of the Markdown tables, by table name."""
+
+    def comparisons(self, results: Path) -> list[Comparison]:
+        """Return the numbers that the paper has as well, of what was measured."""
+        del results  # figures have no numbers
+        return []
 
     def files(self, results: Path) -> Mapping[str, Content]:
         """Return further files that are rendered from the records, by their path in results.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,7 +15,7 @@ import numpy as np
 from jule.evaluation import scores
 from jule.images import Dataset, fingerprint, load_dataset
 from jule.joint.config import Config, Preset, preset
-from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.numbers import DISPLAY, paper_score
 from jule.paper.raw_gdl import FACES
 from jule.paper.records import Record, read_record
@@ -94,6 +95,17 @@ class Joint(Experiment):
             "presets": self._presets,
             "chosen": self._chosen,
         }
+
+    def comparisons(self, results: Path) -> list[Comparison]:
+        found = []
+        for name in self.datasets:
+            records = self._records(results, "default", name)
+            for which, score in product(("sf", "rc"), ("nmi", "ac")) if records else ():
+                papers = getattr(paper_score(f"OURS-{which.upper()}", name), score)
+                ours = float(np.mean([record["scores"][which][score] for record in records]))
+                what = f"{DISPLAY[name]}, {which.upper()}, {score.upper()}"
+                found.append(Comparison(what, ours, papers))
+        return found
 
     def _records(self, results: Path, which: Preset, dataset: str) -> list[Record]:
         paths = sorted((results / self.name / which).glob(f"{dataset}-[0-9]*.json"))

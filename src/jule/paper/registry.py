@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from jule.paper.approximation import Approximation
 from jule.paper.cifar10 import Cifar10
 from jule.paper.clustering import Table3, Table4, Table10, Table11
@@ -10,6 +12,7 @@ from jule.paper.experiment import Experiment, Renderer
 from jule.paper.faces import Faces
 from jule.paper.features import Features
 from jule.paper.joint import Joint
+from jule.paper.overview import overview
 from jule.paper.raw_gdl import RawGDL
 from jule.paper.reliability import Reliability
 from jule.paper.robustness import Robustness
@@ -59,8 +62,9 @@ def experiment_tables() -> dict[str, Renderer]:
     >>> "joint default" in experiment_tables()
     True
     """
-    return {
+    tables = {
         name: table
         for experiment in EXPERIMENTS.values()
         for name, table in experiment.tables().items()
     }
+    return {"overview": partial(overview, EXPERIMENTS.values()), **tables}

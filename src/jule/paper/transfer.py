@@ -18,7 +18,7 @@ from jule.forward import prepare
 from jule.images import Dataset, load_dataset
 from jule.joint.clustering import cut_tree, initial_clusters, merge_tree, represent
 from jule.joint.config import Config
-from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.joint import SEEDS, Joint
 from jule.paper.learned import learned_config, learned_run
 from jule.paper.numbers import DISPLAY, paper_score
@@ -100,11 +100,25 @@ class Transfer(Experiment):
     def tables(self) -> Mapping[str, Renderer]:
         return {self.name: self._table}
 
+    def comparisons(self, results: Path) -> list[Comparison]:
+        found = []
+        for source, target in permutations(self.datasets, 2):
+            records = self._records(results, source, target)
+            for layer in LAYERS:
+                values, papers = _values(records, layer), _papers(source, target, layer)
+                if values and papers is not None:
+                    what = f"{DISPLAY[source]} → {DISPLAY[target]}, {layer}"
+                    found.append(Comparison(what, float(np.mean(values)), papers))
+        return found
+
+    def _records(self, results: Path, source: str, target: str) -> list[Record]:
+        paths = sorted((results / self.name).glob(f"{source}-to-{target}-[0-9]*.json"))
+        return [read_record(path) for path in paths]
+
     def _table(self, results: Path) -> str:
         rows = []
         for source, target in permutations(self.datasets, 2):
-            paths = sorted((results / self.name).glob(f"{source}-to-{target}-[0-9]*.json"))
-            records = [read_record(path) for path in paths]
+            records = self._records(results, source, target)
             if not records:
                 continue
             name = f"{DISPLAY.get(source, source)} → {DISPLAY.get(target, target)}"
@@ -196,10 +210,15 @@ def _papers(source: str, target: str, layer: str) -> float | None:
     return paper_score(layer, f"{source}-to-{target}", "transfer").nmi
 
 
+def _values(records: list[Record], layer: str) -> list[float]:
+    """Return the NMI of a layer by seed; small networks do not have all layers."""
+    found = [record["layers"].get(layer) for record in records]
+    return [one["scores"]["nmi"] for one in found if one is not None]
+
+
 def _cell(records: list[Record], source: str, target: str, layer: str) -> str:
     """Return our mean and spread over the seeds, and the paper's number in brackets."""
-    found = [record["layers"].get(layer) for record in records]
-    values = [one["scores"]["nmi"] for one in found if one is not None]
+    values = _values(records, layer)
     papers = _papers(source, target, layer)
     if not values:
         return "-"

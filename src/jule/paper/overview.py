@@ -1,0 +1,44 @@
+"""All experiments beside the paper at a glance: how many numbers agree, and which do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from jule.paper.experiment import Comparison, Experiment
+from jule.paper.tables import markdown
+
+CLOSE = 0.02  # a difference that is looked into if it is larger
+ROUNDING = 0.0005  # the paper prints three digits
+
+
+def overview(experiments: Iterable[Experiment], results: Path) -> str:
+    """Render one row per experiment that shares numbers with the paper.
+
+    Examples
+    --------
+    >>> print(overview([], Path("results")).splitlines()[0].count("|"))
+    7
+    """
+    rows = []
+    for experiment in experiments:
+        found = experiment.comparisons(results)
+        if found:
+            rows.append([experiment.title, *_counts(found), _worst(found)])
+    header = ["", "numbers", "at least the paper's", f"up to {CLOSE} below", "further below"]
+    return markdown([*header, "furthest below"], rows)
+
+
+def _counts(found: list[Comparison]) -> list[str]:
+    """Return how many numbers there are in all, as good as the paper's, close, and others."""
+    good = sum(one.gain >= -ROUNDING for one in found)
+    near = sum(one.gain >= -CLOSE - ROUNDING for one in found)
+    return [f"{count}" for count in (len(found), good, near - good, len(found) - near)]
+
+
+def _worst(found: list[Comparison]) -> str:
+    """Return the number that falls furthest below the paper's."""
+    worst = min(found, key=lambda one: one.gain)
+    if worst.gain >= -ROUNDING:
+        return "-"
+    return f"{worst.what}: {worst.ours:.3f} ({worst.papers:.3f})"
