@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images import load_dataset
-from jule.paper.experiment import Cell, Content, Context, Experiment, Renderer, Request
+from jule.paper.experiment import Cell, Comparison, Content, Context, Experiment, Renderer, Request
 from jule.paper.figures import svg
 from jule.paper.neighborhoods import nearest_neighbor_error, trustworthiness
 from jule.paper.numbers import paper_embedding
@@ -123,6 +124,17 @@ class Embedding(Experiment):
 
     def tables(self) -> Mapping[str, Renderer]:
         return {f"{self.name} {score}": partial(self._table, score=score) for score in SCORES}
+
+    def comparisons(self, results: Path) -> list[Comparison]:
+        found = []
+        for method, dimensions, score in product(METHODS, DIMENSIONS, SCORES):
+            values = self._values(results, method, dimensions, score)
+            papers = paper_embedding(method.name, dimensions).get(score)
+            if len(values) and papers is not None:
+                what = f"{method.name}, {dimensions}-d, {SCORES[score]}"
+                is_error = score == "error"
+                found.append(Comparison(what, float(values.mean()), papers, is_error))
+        return found
 
     def _table(self, results: Path, score: str) -> str:
         """Render one score of all methods, with the paper's in brackets."""
