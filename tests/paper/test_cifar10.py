@@ -81,6 +81,7 @@ def test_an_interrupted_run_is_resumed(measure, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         measure("JULE", progress=interrupt)
     saved = {path: path.stat().st_mtime_ns for path in (tmp_path / "work").rglob("*.*")}
+    del saved[tmp_path / "work" / "usage.json"]  # which counts on
     assert sum(path.name.startswith("features") for path in saved) == 1
     stages = set()
     _, resumed = measure("JULE", progress=lambda stage, _: stages.add(stage))
@@ -89,6 +90,19 @@ def test_an_interrupted_run_is_resumed(measure, tmp_path, monkeypatch):
     for column, found in whole["rows"].items():
         for size, row in found.items():
             assert resumed["rows"][column][size]["accuracy"] == row["accuracy"]
+
+
+def test_classifiers_that_were_trained_are_not_trained_again(measure):
+    def interrupt(stage, share):
+        if stage == "SVM on 1,200 images, K-means":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure("K-means", progress=interrupt)
+    stages = set()
+    _, resumed = measure("K-means", progress=lambda stage, _: stages.add(stage))
+    assert [stage for stage in stages if "SVM" in stage] == ["SVM on 1,200 images, K-means"]
+    assert list(resumed["rows"]["K-means"]) == ["300", "1200"]
 
 
 def test_what_other_settings_left_behind_is_not_used(measure, tmp_path):

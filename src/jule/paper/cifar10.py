@@ -9,9 +9,8 @@ network that JULE learned on 40,000 of them. True classes are used by the SVM on
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -28,10 +27,13 @@ from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
 from jule.paper.numbers import paper_methods, paper_score
 from jule.paper.records import Record, read_record
 from jule.paper.tables import markdown
+from jule.paper.usage import Usage
+from jule.progress import Progress
 from jule.text import match_name
 
 if TYPE_CHECKING:
     from jule.paper.patches import Rows
+    from jule.paper.svm import Moments
 
 SEEDS = 3
 SEEDS_OF_ALL_SIZES = 1  # the other seeds leave out the largest training sets, which take longest
@@ -103,9 +105,9 @@ class Cifar10(Experiment):
     def measure(self, cell: Cell, context: Context) -> Record:
         from jule.paper.patch_pipeline import PatchPipeline
 
-        start, clock = time.perf_counter(), _Clock()
         settings = settings_of(cell)
         folder = _folder_for(settings, context.folder)
+        usage = Usage(folder / "usage.json", context.progress)
         data = load_dataset(cell.dataset)
         sizes, n_test = settings["sizes"], settings["n_test"]
         pipeline = PatchPipeline(
@@ -113,22 +115,25 @@ class Cifar10(Experiment):
             n_patches=settings["n_patches"],
             seed=settings["seed"],
             folder=folder,
-            progress=context.progress,
+            progress=usage.report,
         )
         about: Record = {}
         if "joint" in settings:
+            usage.begin("joint learning")
             config = Config.from_json(settings["joint"])
             about["history"] = pipeline.learn_network(
                 config, is_trained=settings["trained"], variance=settings["variance"]
             )
-            clock.ends("joint learning")
+        usage.begin("codes")
         about["dimensions"] = pipeline.learn_codes(settings["n_codes"])
-        clock.ends("codes")
+        usage.begin("features")
         used = np.r_[: sizes[-1], len(data) - n_test : len(data)]
         features, labels = pipeline.features(data.images[used]), data.labels[used]
-        clock.ends("features")
-        rows = _classify(features, labels, settings, COLUMNS[cell.method or KMEANS], context)
-        clock.ends("svm")
+        usage.begin("svm")
+        rows = _classify(
+            features, labels, settings, COLUMNS[cell.method or KMEANS], folder, usage.report
+        )
+        usage.end()
         return {
             "dataset": cell.dataset,
             "method": cell.method,
@@ -137,9 +142,9 @@ class Cifar10(Experiment):
             "settings": settings,
             **about,
             "rows": rows,
-            "seconds of the stages": clock.seconds,
-            "seconds since started or resumed": time.perf_counter() - start,
-            "peak memory in MiB": _peak_memory(),
+            "seconds of the stages": usage.seconds,
+            "seconds": sum(usage.seconds.values()),
+            "peak memory in MiB": usage.peak,
         }
 
     def summary(self, record: Record) -> str:
@@ -237,61 +242,74 @@ def _plain(settings: Record) -> Record:
 
 
 def _classify(
-    features: Rows, labels: NDArray, settings: Record, columns: tuple[str, ...], context: Context
+    features: Rows,
+    labels: NDArray,
+    settings: Record,
+    columns: tuple[str, ...],
+    folder: Path,
+    progress: Progress,
 ) -> dict[str, dict[str, Record]]:
     """Train and test the SVM for every column of the table and size of the training set.
 
     The features of the first column come first, then those of the second one; the third column is
     both together. The training sets begin with the same images, so their second moments add up.
+    What was found is saved in the folder.
     """
-    from jule.paper.svm import Moments, choose_c, train_svm
+    from jule.paper.svm import Moments
 
     sizes, width = settings["sizes"], features.shape[1]
     parts = [slice(0, width)]
     if len(columns) > 1:
         parts = [slice(0, width // 2), slice(width // 2, width), slice(0, width)]
-    tested, expected = features[sizes[-1] :], labels[sizes[-1] :]
+    saved = folder / "rows.json"
     rows: dict[str, dict[str, Record]] = {column: {} for column in columns}
+    if saved.exists():
+        rows = read_record(saved)
     moments = Moments(features[: sizes[0]].mean(axis=0))
     for begin, size in pairwise((0, *sizes)):
+        progress(f"moments of {size:,} images", 0.0)
         moments.add(features[begin:size])
         for column, part in zip(columns, parts, strict=True):
+            if str(size) in rows[column]:
+                continue
             stage = f"SVM on {size:,} images, {column}"
-            context.progress(stage, 0.0)
-            start = time.perf_counter()
-            given = features[:size, part], labels[:size]
-            its = moments.of(part)
-            c, scores = choose_c(
-                *given,
+            progress(stage, 0.0)
+            rows[column][str(size)] = _train_and_test(
+                (features[:size, part], labels[:size]),
+                (features[sizes[-1] :, part], labels[sizes[-1] :]),
                 settings["candidates"],
-                moments=its,
-                progress=partial(context.progress, stage),
+                moments.of(part),
+                partial(progress, stage),
             )
-            trained = train_svm(*given, c, moments=its)
-            rows[column][str(size)] = {
-                "accuracy": trained.accuracy(tested[:, part], expected),
-                "C": c,
-                "held-out accuracies": {f"{each:g}": score for each, score in scores.items()},
-                "iterations": trained.iterations,
-                "seconds": time.perf_counter() - start,
-            }
+            write_json(saved, rows)
     return rows
+
+
+def _train_and_test(
+    given: tuple[Rows, NDArray],
+    tested: tuple[Rows, NDArray],
+    candidates: tuple[float, ...],
+    moments: Moments,
+    progress: Callable[[float], None],
+) -> Record:
+    from jule.paper.svm import choose_c, train_svm
+
+    start = time.perf_counter()
+    c, scores = choose_c(*given, candidates, moments=moments, progress=progress)
+    trained = train_svm(*given, c, moments=moments)
+    return {
+        "accuracy": trained.accuracy(*tested),
+        "C": c,
+        "held-out accuracies": {f"{each:g}": score for each, score in scores.items()},
+        "iterations": trained.iterations,
+        "seconds": time.perf_counter() - start,
+    }
 
 
 def _threads() -> int:
     from jule.forward.jit import get_num_threads
 
     return get_num_threads()
-
-
-def _peak_memory() -> int | None:
-    """Return the largest memory that this process has had, in MiB; None where it is not known."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used // (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _papers(column: str, size: str, dataset: str) -> str:
@@ -305,16 +323,3 @@ def _mean_and_spread(values: list[float]) -> str:
         return "-"
     spread = f" ± {np.std(values):.3f}" if len(values) > 1 else ""
     return f"{np.mean(values):.3f}{spread}"
-
-
-class _Clock:
-    """Measures the seconds of each stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def ends(self, stage: str) -> None:
-        now = time.perf_counter()
-        self.seconds[stage] = now - self._last
-        self._last = now

@@ -49,7 +49,7 @@ class PatchPipeline:
     seed
         Random seed of patches, network and codes.
     folder
-        Where the states of joint learning and the features are saved.
+        Where the states of joint learning, the codes and the features are saved.
     progress
         Called with the name of a stage and the fraction of it that is done.
 
@@ -124,11 +124,17 @@ class PatchPipeline:
         return [asdict(period) for period in state.history]
 
     def learn_codes(self, n_codes: int) -> list[int]:
-        """Learn codes for each representation of the patches; return their dimensions."""
+        """Learn codes for each representation of the patches; return their dimensions.
+
+        Codes that were saved are read.
+        """
         vectors = self._describe(self._patches)
         for number, each in enumerate(vectors):
             self._progress("codes", number / len(vectors))
-            self._codebooks.append(learn_codes(each, n_codes, self._seed))
+            path = self._folder / f"codes-{number}.npy"
+            if not path.exists():
+                write_atomic(path, array_bytes(learn_codes(each, n_codes, self._seed)))
+            self._codebooks.append(np.load(path, allow_pickle=False))
         return [each.shape[1] for each in vectors]
 
     def features(self, images: NDArray[np.uint8]) -> Rows:

@@ -1,0 +1,58 @@
+"""Time and memory of long measurements: counted by stage, and over interruptions."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from jule.paper import usage
+from jule.paper.records import read_record
+from jule.paper.usage import Usage
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A clock that goes on by 4 seconds whenever it is read, and 7 MiB more memory every time."""
+    seconds, memory = itertools.count(0.0, 4.0), itertools.count(100, 7)
+    monkeypatch.setattr(usage, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    monkeypatch.setattr(usage, "peak_memory", lambda: next(memory))
+    return tmp_path / "usage.json"
+
+
+def test_seconds_belong_to_the_stage_that_was_begun(path):
+    seen = []
+    counted = Usage(path, lambda *each: seen.append(each))
+    counted.begin("codes")
+    counted.report("codes of conv1", 0.5)
+    counted.begin("features")
+    counted.end()
+    assert counted.seconds == {"codes": 8.0, "features": 4.0}
+    assert counted.peak == 114
+    assert seen == [("codes of conv1", 0.5)]
+
+
+def test_what_was_saved_before_an_interruption_is_counted(path):
+    counted = Usage(path, lambda *_: None)
+    counted.begin("features")
+    for step in range(4):
+        counted.report("features", step / 4)
+    assert read_record(path)["seconds"] == {"features": 12.0}, "saved after more than 10 seconds"
+    resumed = Usage(path, lambda *_: None)
+    resumed.begin("features")
+    resumed.end()
+    assert resumed.seconds == {"features": 12.0 + 4.0}
+    assert resumed.peak == read_record(path)["peak memory in MiB"] == 121
+
+
+def test_nothing_is_counted_between_stages(path):
+    counted = Usage(path, lambda *_: None)
+    counted.report("reading", 0.0)
+    counted.end()
+    assert counted.seconds == {}
+
+
+def test_memory_that_is_not_known_is_left_out(path, monkeypatch):
+    monkeypatch.setattr(usage, "peak_memory", lambda: None)
+    counted = Usage(path, lambda *_: None)
+    counted.end()
+    assert counted.peak is None
