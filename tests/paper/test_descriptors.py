@@ -27,6 +27,7 @@ def test_hog_has_one_histogram_per_cell_and_block():
         IMAGES[1] / 255, pixels_per_cell=(5, 5), cells_per_block=(2, 2), feature_vector=False
     )
     np.testing.assert_allclose(found[1].reshape(blocks.shape), blocks, atol=1e-5)
+    assert hog(np.zeros((1, 20, 20), np.uint8), cells=2).shape == (1, 4 * 9), "one block"
 
 
 def test_lbp_counts_the_patterns_of_every_cell():

@@ -43,13 +43,17 @@ def cell_side(height: int, width: int, cells: int = CELLS) -> int:
     return max(2, -(-max(height, width) // cells))
 
 
-def hog(images: NDArray[np.uint8], progress: Progress | None = None) -> NDArray[np.float32]:
+def hog(
+    images: NDArray[np.uint8], cells: int = CELLS, progress: Progress | None = None
+) -> NDArray[np.float32]:
     """Return histograms of oriented gradients, with blocks of 2 x 2 cells of 9 orientations.
 
     Parameters
     ----------
     images
         (n, h, w) grey images.
+    cells
+        Number of cells along the larger side; 2 for one block.
     progress
         Called with the name of the stage and the fraction of it that is done.
 
@@ -62,14 +66,15 @@ def hog(images: NDArray[np.uint8], progress: Progress | None = None) -> NDArray[
         from skimage import feature
     except ImportError as error:
         raise ImportError(MISSING) from error
-    side = cell_side(*images.shape[1:])
+    height, width = images.shape[1:]
+    side = cell_side(height, width, cells)
     options: dict[str, Any] = {
         "orientations": HOG_ORIENTATIONS,
         "pixels_per_cell": (side, side),
         "cells_per_block": (HOG_BLOCK, HOG_BLOCK),
         "block_norm": "L2-Hys",
     }
-    rows, columns = (length // side - HOG_BLOCK + 1 for length in images.shape[1:])
+    rows, columns = (length // side - HOG_BLOCK + 1 for length in (height, width))
     size = rows * columns * HOG_BLOCK**2 * HOG_ORIENTATIONS
     found = np.empty((len(images), size), np.float32)
     for number, image in enumerate(images):

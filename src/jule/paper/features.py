@@ -19,7 +19,7 @@ from jule.images import Dataset, load_dataset
 from jule.images.datasets import has_dataset
 from jule.paper.clustering import FOLDER, ROWS
 from jule.paper.descriptors import grey, hog, lbp
-from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.joint import SEEDS
 from jule.paper.numbers import DISPLAY, paper_methods, paper_score
 from jule.paper.pyramid import spatial_pyramid
@@ -29,11 +29,16 @@ from jule.paper.tables import markdown
 from jule.progress import Progress
 from jule.text import match_name
 
+WHOLE = "LBP (whole image)"  # one histogram
+BLOCK = "HOG (one block)"  # of 2 x 2 cells
+COARSE = {BLOCK: "HOG", WHOLE: "LBP"}  # coarse forms of other descriptors
+LARGE = ("mnist-test", "coil100")
 DESCRIPTORS = {  # and their folders
     "spatial pyramid": "spatial-pyramid",
     "HOG": "hog",
+    BLOCK: "hog-one-block",
     "LBP": "lbp",
-    "LBP (whole image)": "lbp-whole-image",  # one histogram, to compare with the paper's numbers
+    WHOLE: "lbp-whole-image",
 }
 # The descriptor of each data set in the paper, which does not say what it used for FRGC.
 PAPERS = {"coil100": "spatial pyramid", "mnist-test": "HOG", "umist": "LBP", "frgc": "LBP"}
@@ -47,16 +52,31 @@ class Features(Experiment):
 
     name = "features"
     title = "Hand-crafted features (table of the appendix)"
-    expected = "30 min"
+    expected = "25 min"
     datasets = ("umist", "mnist-test", "coil100")
     options = ("datasets", "seeds", "methods")
     published = (  # what has been measured so far
+        Request(datasets=("umist",)),
         Request(
-            datasets=("umist",),
-            methods=("AC-PIC on LBP", "AC-PIC on HOG", "AC-PIC on spatial pyramid"),
+            datasets=("mnist-test",),
+            methods=(
+                "SC-LS on HOG",
+                "SC-LS on HOG (one block)",
+                "SC-LS on LBP",
+                "AC-PIC on spatial pyramid",
+                "AC-PIC on HOG",
+                "AC-PIC on HOG (one block)",
+                "AC-PIC on LBP",
+            ),
         ),
-        Request(datasets=("mnist-test",), methods=("AC-PIC on HOG",)),
-        Request(datasets=("coil100",), methods=("AC-PIC on spatial pyramid",)),
+        Request(
+            datasets=("mnist-test",), seeds=1, methods=("SC-LS on spatial pyramid", "N-Cuts on HOG")
+        ),
+        Request(
+            datasets=("coil100",),
+            methods=("AC-PIC on spatial pyramid", "AC-PIC on HOG", "AC-PIC on LBP"),
+        ),
+        Request(datasets=("coil100",), seeds=1, methods=("N-Cuts on spatial pyramid",)),
     )
 
     def rows(self) -> list[Row]:
@@ -74,6 +94,7 @@ class Features(Experiment):
             for seed in range(seeds)  # the methods of a seed share their descriptors
             for name, (row, descriptor) in self._combinations().items()
             if name in chosen and (seed == 0 or _varies(row, descriptor))
+            if request.methods is not None or _is_default(dataset, row, descriptor)
         ]
 
     def _combinations(self) -> dict[str, tuple[Row, str]]:
@@ -131,15 +152,31 @@ class Features(Experiment):
     def tables(self) -> Mapping[str, Renderer]:
         return {self.name: self._table}
 
+    def comparisons(self, results: Path) -> list[Comparison]:
+        found = []
+        for dataset, descriptor in PAPERS.items():
+            for row in self.rows():
+                values = _values(results, _path(descriptor, row, dataset, "[0-9]*"))
+                papers = paper_score(row.method, dataset, "features").nmi
+                if values and papers is not None:
+                    what = f"{DISPLAY[dataset]}, {row.name} on {descriptor}"
+                    found.append(Comparison(what, float(np.mean(values)), papers))
+        return found
+
     def _table(self, results: Path) -> str:
         """Render NMI on pixels and on every descriptor, each beside the paper's."""
         rows = []
         for dataset in DISPLAY:
-            found = {
+            patterns = {
                 descriptor: [_path(descriptor, row, dataset, "[0-9]*") for row in self.rows()]
                 for descriptor in DESCRIPTORS
             }
-            if not any(_has(results, path) for paths in found.values() for path in paths):
+            found = {
+                descriptor: paths
+                for descriptor, paths in patterns.items()
+                if any(_has(results, path) for path in paths)
+            }
+            if not found:
                 continue
             raw = [f"{FOLDER}/raw/{row.slug}/{dataset}-[0-9]*.json" for row in self.rows()]
             for kind, paths in {"pixels": raw, **found}.items():
@@ -157,16 +194,30 @@ def _path(descriptor: str, row: Row, dataset: str, seed: int | str) -> str:
     return f"{Features.name}/{DESCRIPTORS[descriptor]}/{row.slug}/{dataset}-{seed}.json"
 
 
+def _is_default(dataset: str, row: Row, descriptor: str) -> bool:
+    """Return whether a combination is measured if nothing is asked for.
+
+    N-Cuts compares all pairs of images, which takes minutes on large sets. The coarse descriptors
+    are there to be compared with the paper's numbers.
+    """
+    is_papers = PAPERS.get(dataset) == COARSE.get(descriptor, descriptor)
+    is_quick = row.method != "N-Cuts" or dataset not in LARGE
+    return is_papers or (is_quick and descriptor not in COARSE)
+
+
 def _varies(row: Row, descriptor: str) -> bool:
     """Return whether the result depends on the seed, which also chooses a vocabulary."""
     return row.is_random or descriptor == "spatial pyramid"
 
 
 def _papers(method: str, dataset: str, kind: str) -> str:
-    """Return the paper's NMI on pixels, or on the one descriptor that it has for a data set."""
+    """Return the paper's NMI on pixels, or on the one descriptor that it has for a data set.
+
+    The paper does not say how coarse its descriptors are.
+    """
     if kind == "pixels":
         value = paper_score(method, dataset).nmi
-    elif PAPERS.get(dataset) == kind:
+    elif PAPERS.get(dataset) == COARSE.get(kind, kind):
         value = paper_score(method, dataset, "features").nmi
     else:
         value = None
@@ -177,9 +228,14 @@ def _has(results: Path, pattern: str) -> bool:
     return any(results.glob(pattern))
 
 
+def _values(results: Path, pattern: str) -> list[float]:
+    """Return the NMI of every seed that was measured."""
+    return [read_record(path)["scores"]["nmi"] for path in sorted(results.glob(pattern))]
+
+
 def _mean(results: Path, pattern: str) -> str:
     """Return the mean NMI over the seeds, with the standard deviation if there are several."""
-    found = [read_record(path)["scores"]["nmi"] for path in sorted(results.glob(pattern))]
+    found = _values(results, pattern)
     if not found:
         return "-"
     spread = f" ± {np.std(found):.3f}" if len(found) > 1 else ""
@@ -208,10 +264,12 @@ def _describe(
         images = grey(_load(dataset).images)
         vectors: NDArray[Any]
         if descriptor == "HOG":
-            vectors = hog(images, progress)
+            vectors = hog(images, progress=progress)
+        elif descriptor == BLOCK:
+            vectors = hog(images, cells=2, progress=progress)
         elif descriptor == "LBP":
             vectors = lbp(images, progress=progress)
-        elif descriptor == "LBP (whole image)":
+        elif descriptor == WHOLE:
             vectors = lbp(images, cells=1, progress=progress)
         else:
             scaled = images / np.float32(255)
