@@ -21,7 +21,7 @@ from jule.paper.neighborhoods import nearest_neighbor_error, trustworthiness
 from jule.paper.numbers import paper_embedding
 from jule.paper.records import Record, read_record
 from jule.paper.reducing import METHODS, Method, Split, find_method
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 from jule.text import match_name
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ class Embedding(Experiment):
         for method, dimensions, score in product(METHODS, DIMENSIONS, SCORES):
             values = self._values(results, method, dimensions, score)
             papers = paper_embedding(method.name, dimensions).get(score)
-            if len(values) and papers is not None:
+            if values and papers is not None:
                 what = f"{method.name}, {dimensions}-d, {SCORES[score]}"
                 is_error = score == "error"
-                found.append(Comparison(what, float(values.mean()), papers, is_error))
+                found.append(Comparison(what, float(np.mean(values)), papers, is_error))
         return found
 
     def _table(self, results: Path, score: str) -> str:
@@ -144,10 +144,8 @@ class Embedding(Experiment):
             for dimensions in DIMENSIONS:
                 values = self._values(results, method, dimensions, score)
                 paper = paper_embedding(method.name, dimensions).get(score)
-                ours = "-" if not len(values) else f"{values.mean():.3f}"
-                if len(values) > 1:
-                    ours += f" ± {values.std():.3f}"
-                cells.append(ours + ("" if paper is None else f" ({paper:.3f})"))
+                brackets = "" if paper is None else f" ({paper:.3f})"
+                cells.append(mean_and_spread(values) + brackets)
             seeds = len(self._values(results, method, DIMENSIONS[0], score))
             rows.append([method.name, *cells, str(seeds) if method.is_random else "-"])
         header = [SCORES[score], *(f"{dimensions}-d" for dimensions in DIMENSIONS), "seeds"]
@@ -161,11 +159,9 @@ class Embedding(Experiment):
                 shown[method.name] = read_record(path)["shown"]
         return {f"{self.name}/{self.name}.svg": partial(draw_positions, shown)} if shown else {}
 
-    def _values(
-        self, results: Path, method: Method, dimensions: int, score: str
-    ) -> NDArray[np.float64]:
+    def _values(self, results: Path, method: Method, dimensions: int, score: str) -> list[float]:
         paths = sorted(results.glob(self._path(method, self.datasets[0], dimensions, "[0-9]*")))
-        return np.array([read_record(path)["scores"][score] for path in paths])
+        return [read_record(path)["scores"][score] for path in paths]
 
 
 def split(dataset: str) -> Split:
@@ -225,7 +221,6 @@ def draw_positions(shown: Mapping[str, Mapping[str, str]]) -> str:
     >>> "PCA" in draw_positions({"PCA": {"x": "0 9", "y": "0 9", "class": "0 1"}})
     True
     """
-
     columns_of_panels = math.ceil(len(shown) / ROWS)
     rows = math.ceil(len(shown) / columns_of_panels)
 

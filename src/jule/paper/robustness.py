@@ -24,7 +24,7 @@ from jule.paper.joint import SEEDS, learn
 from jule.paper.numbers import DISPLAY
 from jule.paper.raw_gdl import Setting, settings
 from jule.paper.records import Record, read_record
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 from jule.progress import Progress
 from jule.text import match_name
 
@@ -124,7 +124,7 @@ class Robustness(Experiment):
         rows = []
         for dataset in DISPLAY:
             for name, found in _found(results, parameter, dataset).items():
-                shown = [_mean_and_spread(found.get(value, [])) for value in VALUES[parameter]]
+                shown = [mean_and_spread(found.get(value, [])) for value in VALUES[parameter]]
                 rows.append([f"{DISPLAY[dataset]}, {name}", *shown])
         return markdown(["NMI", *(f"{parameter} {value:g}" for value in VALUES[parameter])], rows)
 
@@ -210,14 +210,6 @@ def _found(results: Path, parameter: Parameter, dataset: str) -> dict[str, dict[
                 by_value = found.setdefault(which.upper(), {})
                 by_value.setdefault(value, []).append(record["scores"][which]["nmi"])
     return found
-
-
-def _mean_and_spread(values: list[float]) -> str:
-    """Return the mean, with the standard deviation if there are several values."""
-    if not values:
-        return "-"
-    spread = f" ± {np.std(values):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{spread}"
 
 
 def _draw(results: Path, figure: Figure) -> None:

@@ -8,8 +8,10 @@ the text between them is replaced. The word is ``results`` for tables of experim
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 RESULTS = "results"  # the marker word of experiments
 
@@ -71,6 +73,20 @@ def fill(text: str, word: str, tables: Mapping[str, Callable[[Path], str]], resu
 
     marked = rf"(<!-- {re.escape(word)}: ([\w -]+) -->\n).*?(<!-- end -->)"
     return re.sub(marked, table, text, flags=re.DOTALL)
+
+
+def mean_and_spread(values: Sequence[float]) -> str:
+    """Return the mean, with the standard deviation if there are several values; a dash for none.
+
+    Examples
+    --------
+    >>> mean_and_spread([0.5, 0.7]), mean_and_spread([0.5]), mean_and_spread([])
+    ('0.600 ± 0.100', '0.500', '-')
+    """
+    if not values:
+        return "-"
+    spread = f" ± {np.std(values):.3f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.3f}{spread}"
 
 
 def latex(header: list[str], rows: list[list[str]], caption: str) -> str:
