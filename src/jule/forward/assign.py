@@ -129,8 +129,8 @@ def label_confidence(
 ) -> NDArray[np.float64]:
     """Return the fraction of each sample's affinity, to and from others, within its own cluster.
 
-    The neighbours that count for a sample are at most a third as many as its cluster has samples:
-    of 20 neighbours, a sample of a small cluster must have many elsewhere, however sound that is.
+    At most a third as many neighbours count for a sample as its cluster has samples: in a cluster
+    of a dozen, most of 20 neighbours have to be elsewhere, however sound the cluster is.
 
     Parameters
     ----------

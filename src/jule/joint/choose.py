@@ -113,12 +113,12 @@ def choose_n_clusters(
     *,
     min_cluster_size: int | None = None,
 ) -> Choice:
-    """Suggest the number of clusters whose cut of the tree has the largest score.
+    """Suggest a number of clusters from the scores of the cuts of a merge tree.
 
     The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). The
-    silhouette tends to split classes. So numbers with about the largest modularity up to that of
-    the largest score come first, and of peaks that are about equally high, the smallest number.
-    One tree gives all cuts, so nothing is trained or searched again.
+    silhouette tends to split classes, so of the numbers up to that with the largest score, only
+    those count whose modularity is about the largest. Of peaks that are about equally high, the
+    smallest number is taken. One tree gives all cuts, so nothing is trained or searched again.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def choose_n_clusters(
     space
         The representation that it was made from.
     most
-        The largest number of clusters that is considered. It is at most half as many as there are
-        initial clusters, or 30 if these are few.
+        The largest number of clusters that is considered. It is reduced to half the number of
+        initial clusters, or to 30 if that is more.
     min_cluster_size
         Smaller clusters do not count; None: those of fewer than n / (20 k) samples.
 

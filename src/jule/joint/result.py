@@ -55,11 +55,12 @@ class Result:
         The origin of `labels`: ``"sf"``, ``"rc"``, ``"linkage"`` (the clustering without learning)
         or ``"edited"``.
     confidence
-        (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1, in
-        both graphs. The learned graph alone would be too sure, because it was trained on such
-        labels; the graph of the inputs knows nothing of them, and counts the more, the less the
-        clusters show in it (`jule.forward.assign.graph_weights`). For an ensemble, a third is the
-        fraction of its networks that agree; see `jule.joint.ensemble.member_votes`.
+        (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1: a
+        weighted mean over the graph of the final representation and that of the inputs. The learned
+        graph alone would be too sure, because the network was trained on such labels; it counts the
+        less, the less the clusters show in the inputs (`jule.forward.assign.graph_weights`). For an
+        ensemble, the fraction of its networks that agree counts one third; see
+        `jule.joint.ensemble.member_votes`.
     tree
         The merge tree of the final representation, arranged so that its cut into K clusters is
         `labels`; see `jule.forward.restrict`.
@@ -138,9 +139,9 @@ def finish(
     """Cluster the final representation again, and choose between the clusterings without labels.
 
     Of SF, RC and linkage, which is the clustering of the samples without learning, the one with the
-    largest modularity in the graph of the final representation is taken. Linkage is also taken if
-    the others have less than half of its modularity in the graph of the samples before learning:
-    the network has then forgotten what it was shown.
+    largest modularity in the graph of the final representation is taken. If that one has less than
+    half of the modularity of linkage in the graph of the samples before learning, linkage is taken
+    instead: the network has then forgotten what it was shown.
 
     If K was not given, it is the number that the final tree suggests. The recurrent process may
     have ended with more clusters; SF is then what they merge into without further training. Exact
