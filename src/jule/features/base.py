@@ -17,7 +17,7 @@ from torch.nn import functional as F
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MAX_SIDE = 4096
 BLOCK_VALUES = 2**22  # values that are normalised at a time
-SMALL_SIDE = 32  # pixels; enlarged pictures of fewer have nothing that an encoder looks for
+SMALL_SIDE = 32  # pixels; smaller pictures, enlarged, show little that an encoder looks for
 
 
 @dataclass(frozen=True)

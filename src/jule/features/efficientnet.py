@@ -15,7 +15,7 @@ from torch.nn import functional as F
 N_FEATURES = 1280
 STEM = 32
 EPSILON = 1e-3  # of batch normalisation
-# Per stage: number of blocks, channels, stride of the first block, size and expansion of kernels.
+# Per stage: number of blocks, channels, stride of the first block, kernel size, expansion factor.
 STAGES = (
     (1, 16, 1, 3, 1),
     (2, 24, 2, 3, 6),

@@ -1,7 +1,7 @@
 """Encoders of the packages timm and open_clip, from weights that are already on this machine.
 
-Both packages download weights that they do not find. That is turned off here: nothing is
-downloaded unless the user asks for it.
+Both packages download weights that they do not find. That is turned off here, and the error says
+how to download them.
 """
 
 from __future__ import annotations

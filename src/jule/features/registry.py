@@ -15,7 +15,7 @@ NAMES = f"{PIXELS}, {PHOTOS}, {ONNX}FILE, {TIMM}MODEL or {OPEN_CLIP}MODEL"
 
 
 def is_on_disk(name: str) -> bool:
-    """Return whether a name says where on the disk an encoder is.
+    """Return whether a name stands for a file or model that the user has put on this machine.
 
     Examples
     --------

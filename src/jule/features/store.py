@@ -69,8 +69,8 @@ class FeatureStore:
     ----------
     folder
         The folder of all stored vectors.
-    digest
-        The digest of the encoder.
+    key
+        `Encoder.store_key`, of which the first 32 characters name the encoder's folder.
 
     Examples
     --------
@@ -82,8 +82,8 @@ class FeatureStore:
     {0: array([1., 1., 1.], dtype=float32)}
     """
 
-    def __init__(self, folder: Path, digest: str) -> None:
-        self.home = folder / f"{digest[:32]}-{FORMAT}"
+    def __init__(self, folder: Path, key: str) -> None:
+        self.home = folder / f"{key[:32]}-{FORMAT}"
         try:
             content = np.fromfile(self._own(INDEX), np.uint8)
             size = self._own(VECTORS).stat().st_size
