@@ -101,7 +101,7 @@ def compare(
 ) -> None:
     """Compare clustering methods: scores, seconds and memory in one table.
 
-    The methods get the pixels, each picture divided by its L2 norm, or the representation of a run.
+    The methods get the pixels, each picture divided by its L2 norm, or what --features names.
     They run one after the other, each in a process of its own; if one fails, the others still run.
     Ctrl-C ends the comparison and shows the methods that are done.
 
@@ -176,7 +176,9 @@ def _check_pixels(source: str | None, n_clusters: int | None) -> tuple[str, int]
 
 def _check_features(features: str, options: Sequence[str]) -> None:
     if not Path(features).is_dir():
-        raise ValueError(f"--features is {NAMES}, or it is a run folder, and {features} is neither")
+        raise ValueError(
+            f"--features must be {NAMES}, or else a run folder, and {features} is neither"
+        )
     if options:
         raise ValueError(f"{options[0]} applies to pixels only, not to --features {features}")
 

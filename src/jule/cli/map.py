@@ -56,8 +56,8 @@ def map_(
 
     The positions are in map.csv and map.npy in the run folder, and on its page.
     A network is trained for it, so jule predict places new pictures on it, too.
-    Given pictures, they are clustered first, which jule resume can resume.
-    Given a run, its clusters stay as they are, and an earlier map is replaced.
+    Pictures are clustered first; if that is interrupted, continue with jule resume.
+    The clusters of a run stay as they are, and an earlier map is replaced.
 
     Examples:
 
@@ -82,7 +82,7 @@ def map_(
     if moved_to is not None:
         raise ValueError(f"--source is for runs, but {source} is not a run folder")
     if out is None:
-        raise ValueError(f"{source} is not a run folder: name one to create, with --out RUN")
+        raise ValueError(f"{source} is not a run folder: name the one to create with --out RUN")
     cluster(
         source,
         out,

@@ -46,7 +46,7 @@ def reproduce(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Rows of a clustering table, separated by commas. Default: all.",
+            help="Methods of the experiment, separated by commas. Default: all.",
             show_default=False,
         ),
     ] = None,
@@ -74,7 +74,7 @@ def reproduce(
     from jule.paper.experiment import Request
     from jule.paper.registry import EXPERIMENTS, find_experiment
 
-    request = Request(_parts(datasets, ","), seeds, preset, _parts(methods, ","))
+    request = Request(_names(datasets), seeds, preset, _names(methods))
     if list_ or name is None:
         _list_experiments(results)
         return
@@ -96,9 +96,9 @@ def reproduce(
     _render(experiments, results, into_pages=results == RESULTS)
 
 
-def _parts(text: str | None, separator: str) -> tuple[str, ...] | None:
-    parts = () if text is None else tuple(filter(None, map(str.strip, text.split(separator))))
-    return parts or None
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Return names separated by commas; None if there are none."""
+    return tuple(filter(None, map(str.strip, (text or "").split(",")))) or None
 
 
 def _check_no_options(name: str, request: Request) -> None:
