@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHARES = (0.25, 0.5, 1.0)  # of every person's frames, so that all sizes have the same people
 ROUNDS = 1  # of joint learning, as in the paper
-SOFTMAX_IMAGES = 24_000  # on which the network is fine-tuned, as many as in a period
+SOFTMAX_IMAGES = 24_000  # for fine-tuning, as many as in a period
 SOFTMAX_RATE = 0.01
 PAPER_SIZES = ("10k", "20k", "30k", "50k", "100k")
 
@@ -223,10 +223,10 @@ def _mean(values: Any) -> str:
 
 
 def _paper_table(results: Path) -> str:
-    """Render the paper's table, whose frames are others."""
-    del results
+    """Render the paper's own table, which was measured on different frames."""
+    del results  # nothing of it is ours
     rows = [
-        [name, *(f"{paper_score(method, size, 'faces').ac:.3f}" for size in PAPER_SIZES)]
-        for name, method in (("supervised", "supervised"), ("OURS", "OURS"))
+        [method, *(f"{paper_score(method, size, 'faces').ac:.3f}" for size in PAPER_SIZES)]
+        for method in ("supervised", "OURS")
     ]
     return markdown(["paper, frames", *PAPER_SIZES], rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 from jule.paper.experiment import Comparison, Experiment
 from jule.paper.tables import markdown
 
-CLOSE = 0.02  # a difference that is looked into if it is larger
+CLOSE = 0.02  # larger differences need an explanation
 ROUNDING = 0.0005  # the paper prints three digits
 
 
