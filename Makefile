@@ -33,7 +33,7 @@ format: .venv/ready   ## format the source
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-reproduce: .venv/ready   ## every published experiment of the paper that results/ lacks (needs JULE_DATA); hours
+reproduce: .venv/ready   ## every experiment of the paper that results/ lacks (needs JULE_DATA); hours
 	$(BIN)/jule reproduce all
 
 bench: .venv/bench   ## speed, memory and growth against peers; hours

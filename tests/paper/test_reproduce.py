@@ -46,6 +46,15 @@ def test_tables_are_written_into_the_pages_of_a_checkout(reproduce, tmp_path):
     assert reproduce("tables").output == "all tables are up to date\n"
 
 
+def test_all_names_the_experiments_whose_data_is_not_there(reproduce, tmp_path, monkeypatch):
+    monkeypatch.setenv("JULE_DATA", str(tmp_path / "nothing"))
+    done = reproduce("all", "--results", "mine")
+    assert done.exit_code == 0
+    assert "cifar10 is left out: cifar10 not found in $JULE_DATA" in done.output
+    assert "faces is left out: ytf-frames, lfw not found" in done.output
+    assert not (tmp_path / "mine").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -56,7 +56,7 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and show the results beside the paper's numbers.
 
-    `all` runs every published experiment; `tables` only renders existing results.
+    `all` runs every experiment whose data is there; `tables` only renders existing results.
     Results that exist with the same settings are not measured again.
     Interrupted runs are resumed.
     In a checkout, the tables are written to README.md and docs/.
@@ -85,7 +85,11 @@ def reproduce(
         return
     experiments = list(EXPERIMENTS.values()) if name == "all" else [find_experiment(name)]
     for experiment in experiments:
-        for each in experiment.published if name == "all" else (request,):
+        missing = _missing_data(experiment) if name == "all" else []
+        if missing:
+            say(f"{experiment.name} is left out: {', '.join(missing)} not found in $JULE_DATA")
+            continue
+        for each in experiment.requests() if name == "all" else (request,):
             run_experiment(
                 experiment,
                 each,
@@ -108,18 +112,23 @@ def _check_no_options(name: str, request: Request) -> None:
         )
 
 
-def _list_experiments(results: Path) -> None:
+def _missing_data(experiment: Experiment) -> list[str]:
     from jule.images.datasets import has_dataset
+
+    return [name for name in experiment.datasets if not has_dataset(name)]
+
+
+def _list_experiments(results: Path) -> None:
     from jule.paper.driver import count_records
     from jule.paper.registry import EXPERIMENTS
 
     rows = []
     for experiment in EXPERIMENTS.values():
-        done, published = count_records(experiment, results)
+        missing = _missing_data(experiment)
         sets = ", ".join(
-            name if has_dataset(name) else f"{name} (missing)" for name in experiment.datasets
+            f"{name} (missing)" if name in missing else name for name in experiment.datasets
         )
-        measured = f"{done} of {published}"
+        measured = "{} of {}".format(*count_records(experiment, results))
         rows.append((experiment.name, experiment.title, sets, measured, experiment.expected))
     say_table(["name", "what it reproduces", "data sets", "measured", "time for all"], rows)
 

@@ -65,7 +65,7 @@ def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record
 
 
 def count_records(experiment: Experiment, results: Path) -> tuple[int, int]:
-    """Return how many of the published cells have a record, and how many there are.
+    """Return how many cells of an experiment have a record, and how many there are.
 
     Examples
     --------
@@ -73,5 +73,6 @@ def count_records(experiment: Experiment, results: Path) -> tuple[int, int]:
     >>> count_records(find_experiment("raw-gdl"), Path("nowhere"))
     (0, 7)
     """
-    cells = [cell for request in experiment.published for cell in experiment.cells(request)]
-    return sum((results / cell.path).exists() for cell in cells), len(cells)
+    requests = experiment.requests()
+    paths = {cell.path for request in requests for cell in experiment.cells(request)}
+    return sum((results / path).exists() for path in paths), len(paths)

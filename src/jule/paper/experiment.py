@@ -154,7 +154,7 @@ class Experiment(ABC):
     options
         The fields of `Request` that it understands.
     published
-        The requests whose results are published; ``jule reproduce all`` measures these.
+        The requests whose results are published.
     expected
         How long it takes on two cores.
     """
@@ -165,6 +165,10 @@ class Experiment(ABC):
     options: ClassVar[tuple[str, ...]] = ("datasets",)
     published: ClassVar[tuple[Request, ...]] = (Request(),)
     expected: ClassVar[str]
+
+    def requests(self) -> tuple[Request, ...]:
+        """Return what ``jule reproduce all`` measures: the default, and what is published."""
+        return tuple(dict.fromkeys((*self.published, Request())))
 
     @abstractmethod
     def cells(self, request: Request) -> list[Cell]:
