@@ -146,7 +146,8 @@ def test_a_full_disk_is_one_line_that_says_what_to_do():
         done = subprocess.run([JULE, "--version"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "jule: No space left on device: free some space and run the command again"
+        "jule: No space left on device: free some space and run the command again, "
+        "or jule resume RUN if it made a run"
     ]
 
 

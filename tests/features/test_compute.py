@@ -164,6 +164,8 @@ class Broken(nn.Module):
             return torch.full((len(x), 3), torch.nan)
         if self.how == "tuple":
             return (x,)
+        if self.how in ("same", "number"):
+            return torch.ones(len(x), 3 if self.how == "same" else 1)
         return torch.zeros(len(x), 0) if self.how == "empty" else x.new_zeros(1, 3)
 
 
@@ -174,6 +176,8 @@ class Broken(nn.Module):
         ("empty", "instead of one"),
         ("one", "instead of"),
         ("tuple", "a tuple instead of a tensor"),
+        ("same", "the same vector for all pictures"),
+        ("number", "instead of one vector"),
     ],
 )
 def test_broken_encoders_are_named(tmp_path, how, message):

@@ -187,7 +187,9 @@ def one_sentence(error: BaseException) -> str:
 def _describe_os_error(error: OSError) -> str:
     named = [os.fsdecode(name) for name in (error.filename, error.filename2) if _is_name(name)]
     where = f"{' -> '.join(named)}: " if named else ""
-    todo = ": free some space and run the command again" if error.errno in FULL else ""
+    todo = ""
+    if error.errno in FULL:
+        todo = ": free some space and run the command again, or jule resume RUN if it made a run"
     return f"{where}{error.strerror}{todo}"
 
 

@@ -41,7 +41,8 @@ def encode_images(
     Raises
     ------
     ValueError
-        If the array does not hold pictures, or if a vector is not finite.
+        If the array does not hold pictures, if a vector is not finite, or if different pictures
+        all have the same vector.
 
     Examples
     --------
@@ -84,6 +85,8 @@ def encode_images(
             progress((start + len(block)) / len(images))
     if vectors is None:
         raise ValueError("there are no pictures to encode")
+    if len(firsts) > 1 and (vectors == vectors[0]).all():
+        raise ValueError(f"the encoder {encoder.name} returned the same vector for all pictures")
     return vectors
 
 
@@ -102,7 +105,7 @@ def _warn_if_small(encoder: Encoder, images: NDArray[np.uint8]) -> None:
 
 def _encode(encoder: Encoder, images: NDArray[np.uint8]) -> NDArray[np.float32]:
     vectors = encoder.encode(images)
-    if vectors.ndim != 2 or len(vectors) != len(images) or vectors.shape[1] == 0:
+    if vectors.ndim != 2 or len(vectors) != len(images) or vectors.shape[1] < 2:
         raise ValueError(
             f"the encoder {encoder.name} returned {vectors.shape} for {len(images)} pictures "
             "instead of one vector for each"

@@ -76,7 +76,7 @@ class OnnxEncoder(Encoder):
             found = [self._session.run([self._output], {self._input: part})[0] for part in parts]
         except Exception as error:  # onnxruntime raises its own kinds
             raise ValueError(f"{self._path} cannot be run: {_shortened(error)}") from error
-        vectors = np.concatenate(found).astype(np.float32)
+        vectors = np.concatenate([np.atleast_1d(part) for part in found]).astype(np.float32)
         if vectors.ndim == 3:  # tokens of a transformer: the first stands for the whole picture
             vectors = vectors[:, 0]
         return vectors.reshape(len(vectors), -1)

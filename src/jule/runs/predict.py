@@ -133,9 +133,11 @@ def predict_samples(
         n_neighbors=count_neighbors(len(result.labels), results.config),
     )
     labels = count_votes(nearest, weights, result.labels).argmax(axis=1).astype(np.int32)
-    # A vote says no more than the confidence of its voter, unless that is alone in its cluster.
+    # A vote says no more than the confidence of its voter. One that is alone in its cluster has
+    # none of its own; it counts like the others on average.
     is_alone = np.bincount(result.labels)[result.labels] == 1
-    sure = np.where(is_alone, 1.0, result.confidence)
+    others = result.confidence[~is_alone]
+    sure = np.where(is_alone, others.mean() if len(others) else 0.0, result.confidence)
     votes = np.where(result.labels[nearest] == labels[:, None], weights, 0.0)
     confidence = np.minimum((votes * sure[nearest]).sum(axis=1), 1.0)
     gap = embedding - cluster_means(result.embedding, result.labels)[labels]
