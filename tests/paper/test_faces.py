@@ -113,3 +113,8 @@ def test_the_table_shows_means_over_the_seeds(tmp_path):
     assert (
         tables["faces paper"].splitlines()[3] == "| OURS | 0.728 | 0.743 | 0.750 | 0.762 | 0.767 |"
     )
+
+
+def test_the_test_set_is_not_trained_on():
+    with pytest.raises(ValueError, match="faces tests on lfw, so it cannot train on it"):
+        Faces().cells(Request(datasets=("lfw",)))

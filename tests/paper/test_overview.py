@@ -64,3 +64,10 @@ def test_layers_are_compared_where_networks_have_them(tmp_path):
     write_record(tmp_path / "transfer-digits/usps-to-mnist-test-0.json", {"layers": layers})
     (only,) = EXPERIMENTS["transfer-digits"].comparisons(tmp_path)
     assert (only.what, only.ours) == ("USPS → MNIST-test, top", 0.8)
+
+
+def test_accuracies_are_compared_by_the_number_of_training_images(tmp_path):
+    rows = {"K-means": {"5000": {"accuracy": 0.7}}, "conv1&2, untrained": {"5000": {"accuracy": 1}}}
+    write_record(tmp_path / "cifar10/kmeans/cifar10-0.json", {"rows": rows})
+    (only,) = EXPERIMENTS["cifar10"].comparisons(tmp_path)
+    assert (only.what, only.ours) == ("K-means, 5,000 images", 0.7)

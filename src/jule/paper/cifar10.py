@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from jule.files import make_folder, remove_tree, write_json
 from jule.images import load_dataset
 from jule.joint.config import Config, preset
-from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
+from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.numbers import paper_methods, paper_score
 from jule.paper.records import Record, read_record
 from jule.paper.tables import markdown
@@ -162,14 +162,28 @@ class Cifar10(Experiment):
     def tables(self) -> Mapping[str, Renderer]:
         return {self.name: self._table}
 
-    def _table(self, results: Path) -> str:
-        """Render the accuracies by the number of training images, the paper's in brackets."""
+    def comparisons(self, results: Path) -> list[Comparison]:
+        return [
+            Comparison(f"{column}, {size:,} images", float(np.mean(values)), papers)
+            for column, sizes in self._found(results).items()
+            if column in paper_methods("cifar10")
+            for size, values in sizes.items()
+            if (papers := paper_score(column, str(size), "cifar10").ac) is not None
+        ]
+
+    def _found(self, results: Path) -> dict[str, dict[int, list[float]]]:
+        """Return the accuracies by column and number of training images, one per seed."""
         found: dict[str, dict[int, list[float]]] = {}
         for path in sorted((results / self.name).glob("*/cifar10-[0-9]*.json")):
             for column, sizes in read_record(path)["rows"].items():
                 for size, row in sizes.items():
                     values = found.setdefault(column, {}).setdefault(int(size), [])
                     values.append(row["accuracy"])
+        return found
+
+    def _table(self, results: Path) -> str:
+        """Render the accuracies by the number of training images, the paper's in brackets."""
+        found = self._found(results)
         columns = [column for each in COLUMNS.values() for column in each if column in found]
         rows = []
         for size in sorted({size for sizes in found.values() for size in sizes}):

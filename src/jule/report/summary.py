@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.assign import centre_distances, cluster_fractions
+from jule.forward.assign import centre_distances, cluster_fractions, graph_weights
 from jule.forward.init import cluster_means
 from jule.joint.result import Result
 from jule.runs.edits import labels_id
@@ -74,6 +74,7 @@ def summarize(
         "encoder": encoder,
         "chosen": result.chosen,
         "counts_inputs": result.input_neighbors is not None,
+        "weights": list(graph_weights(result.graphs, result.labels)),
         "edited": results.edited,
         "agreement": results.agreement,
         "sureness": float(result.confidence.mean()),

@@ -40,24 +40,23 @@ function centresOf({ k, labels, sizes }) {
   return centres;
 }
 
-// The neighbours that count for how sure an image is: as learned, and before learning.
+// What counts for how sure an image is: its neighbours, as learned and before learning, and how much.
 const COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
-
-// What counts for it alike: each kind of neighbours, and the networks of an ensemble.
-const WITNESSES = COUNTED.length + (MEMBERS.length ? 1 : 0);
+const AGREEMENT = MEMBERS.length ? 1 / 3 : 0; // of the networks of an ensemble
+const WEIGHTS = SUMMARY.weights.map((weight) => weight * (1 - AGREEMENT));
 
 // The share of an image's neighbours that are in its own cluster, and of the networks that agree.
 function ownShare(labels, votes) {
   const share = new Float32Array(N).fill(1);
   if (!NEAR) return share;
   for (let i = 0; i < N; i++) {
-    let inside = 0;
-    for (const near of COUNTED) {
+    share[i] = 0;
+    COUNTED.forEach((near, kind) => {
+      let inside = 0;
       for (let j = i * NEAR; j < (i + 1) * NEAR; j++) inside += labels[near[j]] === labels[i];
-    }
-    inside /= NEAR;
-    for (const vote of votes) inside += (vote[i] === labels[i]) / votes.length;
-    share[i] = inside / WITNESSES;
+      share[i] += WEIGHTS[kind] * inside / NEAR;
+    });
+    for (const vote of votes) share[i] += AGREEMENT * (vote[i] === labels[i]) / votes.length;
   }
   return share;
 }
@@ -154,13 +153,15 @@ function otherGroup(view, image) {
   const shares = new Map();
   const count = (group, share) => {
     if (group >= 0 && group !== view.labels[image]) {
-      shares.set(group, (shares.get(group) || 0) + share / WITNESSES);
+      shares.set(group, (shares.get(group) || 0) + share);
     }
   };
-  for (const near of COUNTED) {
-    for (let j = image * NEAR; j < (image + 1) * NEAR; j++) count(view.labels[near[j]], 1 / NEAR);
-  }
-  for (const vote of view.votes) count(vote[image], 1 / view.votes.length);
+  COUNTED.forEach((near, kind) => {
+    for (let j = image * NEAR; j < (image + 1) * NEAR; j++) {
+      count(view.labels[near[j]], WEIGHTS[kind] / NEAR);
+    }
+  });
+  for (const vote of view.votes) count(vote[image], AGREEMENT / view.votes.length);
   let best = -1;
   for (const [group, share] of shares) if (best < 0 || share > shares.get(best)) best = group;
   return { group: best, share: best < 0 ? 0 : shares.get(best) };
