@@ -74,9 +74,18 @@ class Features(Experiment):
         ),
         Request(
             datasets=("coil100",),
-            methods=("AC-PIC on spatial pyramid", "AC-PIC on HOG", "AC-PIC on LBP"),
+            methods=(
+                "SC-LS on spatial pyramid",
+                "AC-PIC on spatial pyramid",
+                "AC-PIC on HOG",
+                "AC-PIC on LBP",
+            ),
         ),
-        Request(datasets=("coil100",), seeds=1, methods=("N-Cuts on spatial pyramid",)),
+        Request(
+            datasets=("coil100",),
+            seeds=2,
+            methods=("SC-LS on HOG", "SC-LS on LBP", "N-Cuts on spatial pyramid"),
+        ),
     )
 
     def rows(self) -> list[Row]:
