@@ -40,7 +40,7 @@ function centresOf({ k, labels, sizes }) {
   return centres;
 }
 
-// What counts for how sure an image is: its neighbours, as learned and before learning, and how much.
+// What counts for how sure an image is, and how much: neighbours as learned and before learning.
 const COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
 const AGREEMENT = MEMBERS.length ? 1 / 3 : 0; // of the networks of an ensemble
 const WEIGHTS = SUMMARY.weights.map((weight) => weight * (1 - AGREEMENT));
