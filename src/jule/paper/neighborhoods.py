@@ -29,9 +29,10 @@ def trustworthiness(samples: NDArray, positions: NDArray[np.floating], k: int = 
 
     Examples
     --------
-    >>> line = np.arange(6.0)[:, None]
-    >>> trustworthiness(line, line, k=2), round(trustworthiness(line, line % 2, k=2), 2)
-    (1.0, 0.75)
+    >>> line = np.array([0.0, 1.0, 3.0, 7.0, 12.0, 20.0])[:, None]
+    >>> mixed = line[[0, 5, 1, 4, 2, 3]]
+    >>> trustworthiness(line, line, k=2), round(trustworthiness(line, mixed, k=2), 2)
+    (1.0, 0.47)
     """
     n = len(samples)
     if not 1 <= k < n / 2:
