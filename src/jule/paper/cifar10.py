@@ -26,7 +26,7 @@ from jule.joint.config import Config, preset
 from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.numbers import paper_methods, paper_score
 from jule.paper.records import Record, read_record
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 from jule.paper.usage import Usage
 from jule.progress import Progress
 from jule.text import match_name
@@ -189,7 +189,7 @@ class Cifar10(Experiment):
         for size in sorted({size for sizes in found.values() for size in sizes}):
             cells = [found[column].get(size, []) for column in columns]
             shown = [
-                _mean_and_spread(values) + _papers(column, str(size), "cifar10")
+                mean_and_spread(values) + _papers(column, str(size), "cifar10")
                 for column, values in zip(columns, cells, strict=True)
             ]
             rows.append([f"{size:,}", *shown, f"{max(map(len, cells))}"])
@@ -330,10 +330,3 @@ def _papers(column: str, size: str, dataset: str) -> str:
     if dataset != "cifar10" or column not in paper_methods("cifar10"):
         return ""
     return f" ({paper_score(column, size, 'cifar10').ac:.3f})"
-
-
-def _mean_and_spread(values: list[float]) -> str:
-    if not values:
-        return "-"
-    spread = f" ± {np.std(values):.3f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.3f}{spread}"

@@ -25,7 +25,7 @@ from jule.paper.numbers import DISPLAY, paper_methods, paper_score
 from jule.paper.pyramid import spatial_pyramid
 from jule.paper.records import Record, read_record
 from jule.paper.rows import Row
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 from jule.progress import Progress
 from jule.text import match_name
 
@@ -244,11 +244,7 @@ def _values(results: Path, pattern: str) -> list[float]:
 
 def _mean(results: Path, pattern: str) -> str:
     """Return the mean NMI over the seeds, with the standard deviation if there are several."""
-    found = _values(results, pattern)
-    if not found:
-        return "-"
-    spread = f" ± {np.std(found):.3f}" if len(found) > 1 else ""
-    return f"{np.mean(found):.3f}{spread}"
+    return mean_and_spread(_values(results, pattern))
 
 
 @lru_cache(maxsize=1)

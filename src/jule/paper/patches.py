@@ -167,7 +167,9 @@ class PatchNet(Network):
 
 @torch.no_grad()
 def set_batch_statistics(embedder: Embedder, patches: NDArray) -> None:
-    """Give the batch norms of an untrained network the statistics of patches (n, 6, 6, c).
+    """Set the statistics of the batch norms of an untrained network to those of patches.
+
+    The patches are (n, 6, 6, c).
 
     Examples
     --------
