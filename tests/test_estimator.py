@@ -417,3 +417,24 @@ def test_positions_on_a_map_replace_the_representation(digits, tmp_path, monkeyp
     assert run.positions.shape == (100, 3)
     assert run.predict(images[:4]).positions.shape == (4, 3)
     assert JULE.load(tmp_path / "again").transform(images[:4]).shape == (4, 3)
+
+
+def test_must_links_and_cannot_links_are_obeyed():
+    images = load_dataset("digits").images[:120]
+    free = model(3).fit(images)
+    zeros = np.flatnonzero(free.labels_ == 0)
+    others = np.flatnonzero(free.labels_ != 0)
+    must = np.array([[zeros[0], others[0]], [others[0], others[1]]])
+    cannot = np.array([[zeros[0], zeros[1]], [zeros[1], zeros[2]], [zeros[0], zeros[2]]])
+    with pytest.warns(UserWarning, match="3 clusters instead of 2: corrections keep so many"):
+        held = model(2).fit(images, must_link=must, cannot_link=cannot)
+    labels = held.labels_
+    assert len(set(labels[[zeros[0], others[0], others[1]]].tolist())) == 1
+    assert len(set(labels[zeros[:3]].tolist())) == 3
+    assert held.n_clusters_ == 3  # so many are kept apart
+    assert held.tree_.fewest == 3
+    for k in (1, 3, 8):
+        cut = held.tree_.cut(k)
+        assert len(set(cut[zeros[:3]].tolist())) == 3
+    with pytest.raises(ValueError, match="must-links join them"):
+        model(2).fit(images, must_link=must, cannot_link=[[zeros[0], others[1]]])

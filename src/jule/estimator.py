@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -24,18 +23,22 @@ from jule.backward import Embedder, embed
 from jule.backward.embedder import best_device
 from jule.backward.mapper import place
 from jule.features.registry import PIXELS
-from jule.files import arrays_bytes, write_atomic
+from jule.files import array_bytes, arrays_bytes, write_atomic
 from jule.forward import MergeTree
+from jule.forward.constraints import Constraints
 from jule.forward.prepare import check_not_masked
 from jule.images import check_labels, fingerprint
 from jule.images.copies import find_copies
+from jule.images.read import digests_of
 from jule.images.sources.arrays import check_layout, check_same_shape
-from jule.joint import Choice, Config, Period, Result, finish, init_network, joint_learning, preset
+from jule.joint import Choice, Config, Period, Result, finish, init_network, preset
 from jule.joint.config import Kind, Preset, kind_of
 from jule.joint.lowdim import Map, requested_map
 from jule.joint.result import cluster_shares, recut
+from jule.joint.sharing import check_agreement, learn_together
 from jule.locks import hold
 from jule.progress import Progress, progress_bars
+from jule.ranks import Ranks, existing_ranks
 from jule.report import Report
 from jule.runs.encoding import (
     ENCODING,
@@ -48,7 +51,7 @@ from jule.runs.encoding import (
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.manifest import damaged
 from jule.runs.maps import read_map
-from jule.runs.names import DUPLICATES, IMAGES
+from jule.runs.names import DIGESTS, DUPLICATES, IMAGES
 from jule.runs.reading import read_run_array
 from jule.runs.results import RunResults, new_results, read_network, read_results, write_results
 from jule.runs.tables import duplicates_csv
@@ -84,9 +87,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Other fields of `jule.joint.Config`, by name.
     features
         What the clustering sees: ``"pixels"``, or a frozen, pretrained encoder: ``"photos"``
-        (``pip install "jule[photos]"``), ``"onnx:FILE"``, ``"timm:MODEL"``, ``"open_clip:MODEL"``,
-        or a `jule.features.Encoder`. With an encoder, images must be uint8, and a small head is
-        trained on its vectors.
+        (``pip install "jule[photos]"``), ``"onnx:FILE"``, ``"timm:MODEL"``,
+        ``"open_clip:MODEL/WEIGHTS"``, or a `jule.features.Encoder`. With an encoder, images
+        must be uint8, and a small head is trained on its vectors.
     network
         A `torch.nn.Module` that maps images (n, c, h, w), or vectors (n, d), to vectors; a copy of
         it is trained. If None, the paper's network for the image size is built; for vectors, a
@@ -208,8 +211,18 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.three_d_array = True
         return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> JULE:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> JULE:
         """Cluster samples and train the network on them.
+
+        In a program that has a process group of `torch.distributed`, all its processes call this
+        with the same samples and settings. They learn together, and all of them get the result.
 
         Parameters
         ----------
@@ -217,20 +230,34 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Images (n, height, width) or (n, height, width, channels), or vectors (n, d).
         y
             True classes, or None. They only add NMI and AC to `history_`.
+        must_link, cannot_link
+            (m, 2) pairs of samples that share a cluster, and that do not, in `labels_` as in every
+            period. Exact copies always share one. There are more than `n_clusters` clusters, with
+            a warning, if cannot-links keep more apart.
         """
         samples = self._checked(X, reset=True)
         labels = None if y is None else check_labels(y, len(samples))
         check_preset(self.preset, self.features)
         encoder = as_encoder(self.features)
         config = self._config(kind_of(samples.shape[1:], encoded=encoder is not None))
+        copies = find_copies(samples)
+        constraints = _constraints(copies, must_link, cannot_link)
         own = None if self.network is None else copy.deepcopy(self.network)
+        data = fingerprint(samples)
         started = time.perf_counter()
-        with self._progress() as show:
+        with existing_ranks() as ranks, self._progress(ranks) as show:
+            check_agreement(ranks, {"X": data, **config.to_json()})
             vectors = encode(encoder, samples, progress=show and partial(show, ENCODING))
             embedder = init_network(vectors, config, own).to(best_device(self.device))
-            states = joint_learning(vectors, embedder, config, labels=labels, progress=show)
-            state = deque(states, maxlen=1).pop()
-            copies = find_copies(samples)
+            state = learn_together(
+                ranks,
+                vectors,
+                embedder,
+                config,
+                labels=labels,
+                constraints=constraints,
+                progress=show,
+            )
             result = finish(state, config, first_copies=copies, progress=show)
             learned_map = requested_map(result, config, device=self.device, progress=show)
         seconds = time.perf_counter() - started
@@ -245,14 +272,17 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         self._set_fitted(results, embedder, learned_map)
         self._encoder = encoder
-        self._data = fingerprint(samples)
+        self._data = data
         self._samples: NDArray | None = samples
         self._source = ""
         return self
 
     @contextmanager
-    def _progress(self) -> Iterator[Progress | None]:
+    def _progress(self, ranks: Ranks) -> Iterator[Progress | None]:
         """Yield the progress callback: the caller's own, progress bars, or None."""
+        if not ranks.is_first:
+            yield None
+            return
         if self.progress is not None or not self.verbose:
             yield self.progress
             return
@@ -402,6 +432,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 write_atomic(run.path(IMAGES), arrays_bytes(images=images))
             copies = duplicates_csv(results.names, results.first_copies, results.indices)
             write_atomic(run.path(DUPLICATES), copies)
+            if self._samples is not None:
+                write_atomic(run.path(DIGESTS), array_bytes(digests_of(self._samples)))
             write_results(run, results, self.network_, self._map)
 
     @classmethod
@@ -449,6 +481,20 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         embedder = read_network(run, network, device)
         model._set_fitted(results, embedder, read_map(run, results, device))
         return model
+
+
+def _constraints(
+    copies: NDArray[np.int64], must_link: ArrayLike | None, cannot_link: ArrayLike | None
+) -> Constraints | None:
+    """Return constraints that exact copies share; None if there are none."""
+    if must_link is None and cannot_link is None:
+        return None
+    n = len(copies)
+    given = Constraints.of(n, () if must_link is None else must_link)
+    joined = np.concatenate(
+        [np.column_stack((first, np.arange(n))) for first in (given.units, copies)]
+    )
+    return Constraints.of(n, joined, () if cannot_link is None else cannot_link)
 
 
 def _read_images(run: RunFolder, shape: tuple[int, ...]) -> NDArray:

@@ -8,6 +8,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from jule.forward import nearest_neighbors
 from jule.forward import neighbors as module
+from jule.joint import Config
+from jule.joint.clustering import represent
 from tests.oracles import neighbors as oracle
 
 
@@ -104,6 +106,8 @@ def test_approximate_search():
     assert exact.recall == 1.0
     assert (found.indices != np.arange(3000)[:, None]).all()
     assert (np.diff(found.distances, axis=1) >= 0).all()
+    represented = represent(samples, Config(n_neighbors=10, neighbors="approximate", seed=1))
+    assert represented.neighbors.recall == found.recall
 
     duplicates = np.repeat(np.random.default_rng(0).random((40, 3)), 30, axis=0)
     found = nearest_neighbors(duplicates, 20, method="approximate")

@@ -114,7 +114,7 @@ def test_neighbours_are_searched_once_and_samples_embedded_once_per_period(
     digits, monkeypatch, rounds
 ):
     import jule.joint.clustering
-    import jule.joint.loop
+    import jule.joint.team
 
     calls = []
 
@@ -127,7 +127,7 @@ def test_neighbours_are_searched_once_and_samples_embedded_once_per_period(
 
         monkeypatch.setattr(module, name, call)
 
-    counting(jule.joint.loop, "embed")
+    counting(jule.joint.team, "embed")
     counting(jule.joint.clustering, "nearest_neighbors")
     config = replace(TINY, n_clusters=3, rounds=rounds)
     last = run(digits[0][:80], config)[-1]

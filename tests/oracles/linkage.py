@@ -78,6 +78,23 @@ class AdditiveAffinities:
         self.members[new] = self.members.pop(m) + self.members.pop(n)
 
 
+class Apart:
+    """Affinities that are 0 between clusters with a pair of samples that is kept apart."""
+
+    def __init__(self, affinity, pairs):
+        self.affinity, self.pairs = affinity, [set(pair) for pair in pairs]
+        self.members = affinity.members
+
+    def forbids(self, a, b):
+        return any({x, y} in self.pairs for x in self.members[a] for y in self.members[b])
+
+    def __call__(self, a, b):
+        return 0.0 if self.forbids(a, b) else self.affinity(a, b)
+
+    def merge(self, m, n, new):
+        self.affinity.merge(m, n, new)
+
+
 def criterion(affinity, i, n_near, lam):
     """The negative loss of Eq. 7 for cluster i, and its nearest neighbour cluster."""
     near = sorted((-affinity(i, j), j) for j in affinity.members if j != i)
@@ -91,12 +108,12 @@ def criterion(affinity, i, n_near, lam):
     return best + lam / (n_near - 1) * ((n_near - 1) * best - others), near[0][1]
 
 
-def points_to_most(w, members, i):
+def points_to_most(w, members, i, forbids):
     """The cluster with the largest weight of edges from cluster i, oldest first among equals."""
     weights = {
         j: w[np.ix_(members[i], members[j])].sum()
         for j in sorted(members)
-        if j != i and (w[np.ix_(members[i], members[j])] > 0).any()
+        if j != i and (w[np.ix_(members[i], members[j])] > 0).any() and not forbids(i, j)
     }
     return max(weights, key=lambda j: (weights[j], -j)) if weights else None
 
@@ -112,6 +129,7 @@ def merge_clusters(
     n_clusters=1,
     max_merges=None,
     linkage="degree",
+    apart=(),
 ):
     """All merges, as pairs of cluster numbers with their affinity."""
     w = dense_graph(indices, weights)
@@ -121,6 +139,7 @@ def merge_clusters(
         affinity = AdditiveAffinities(w, members)
     else:
         affinity = Affinities(w, members, update, alpha)
+    affinity = Apart(affinity, apart)
     merges = []
 
     def enough():
@@ -132,7 +151,7 @@ def merge_clusters(
 
     for i in range(n_initial):
         if not enough() and i in members and not any(affinity(i, j) > 0 for j in members if j != i):
-            target = points_to_most(w, members, i)
+            target = points_to_most(w, members, i, affinity.forbids)
             if target is not None:
                 merge(i, target, 0.0)
     while not enough():

@@ -15,13 +15,17 @@ SHEAR = 0.1
 
 
 def small_warps(
-    images: Tensor, strength: float = 1.0, generator: torch.Generator | None = None
+    images: Tensor,
+    strength: float = 1.0,
+    generator: torch.Generator | None = None,
+    part: tuple[slice, int] | None = None,
 ) -> Tensor:
     """Shift, rotate, scale and shear every image (n, c, h, w) slightly and at random.
 
     At strength 1 the shift is at most a tenth of the side, the rotation 10 degrees, and scaling and
     shear a tenth; all of them are multiplied by the strength. Pixels outside the image repeat its
-    border.
+    border. `part` says which images of a batch of how many these are, if they are not all of it;
+    they are warped as they would be with the whole batch.
 
     Examples
     --------
@@ -30,9 +34,10 @@ def small_warps(
     (torch.Size([2, 1, 8, 8]), 1.0)
     """
     n, _, height, width = images.shape
+    rows, n_drawn = part or (slice(n), n)
     # For every sample: rotation, scale x, scale y, shear x, shear y, shift x, shift y.
-    draws = strength * (2.0 * torch.rand(7, n, 1, 1, generator=generator) - 1.0)
-    draws = draws.to(images.device)
+    draws = strength * (2.0 * torch.rand(7, n_drawn, 1, 1, generator=generator) - 1.0)
+    draws = draws[:, rows].to(images.device)
     angle = draws[0] * math.radians(ROTATION)
     cos, sin = torch.cos(angle), torch.sin(angle)
     rotate = torch.cat([torch.cat([cos, -sin], 2), torch.cat([sin, cos], 2)], 1)  # (n, 2, 2)

@@ -16,6 +16,8 @@ from jule.backward.embedder import Embedder, as_images
 from jule.backward.loss import weighted_triplet_loss
 from jule.backward.memory import keep_freed_memory
 from jule.backward.settings import Training
+from jule.backward.synced import gather_vectors, part_of_batch, sum_gradients, synced_batch_norm
+from jule.ranks import ALONE, Ranks
 
 EMBED_AT_ONCE = 500  # samples per batch, or ...
 PIXELS_AT_ONCE = 2**19  # ... fewer large images: a convolution outputs 50 numbers per pixel
@@ -48,6 +50,7 @@ def train(
     settings: Training | None = None,
     seed: int | list[int] = 0,
     progress: Callable[[float], None] | None = None,
+    ranks: Ranks = ALONE,
 ) -> list[float]:
     """Train a network in place on cluster labels and return the loss of every batch.
 
@@ -67,6 +70,9 @@ def train(
         Random seed of batches, negatives and augmentation.
     progress
         Called after every batch with the fraction done.
+    ranks
+        The processes that train together: all of them call this with the same arguments, and a
+        part of every batch is computed by each. The result is that of one process, up to rounding.
 
     Examples
     --------
@@ -91,12 +97,15 @@ def train(
     embedder.train()
     for step in range(n_steps):
         batch = next(batches)
+        part = part_of_batch(labels[batch], ranks.rank, ranks.size)
         optimizer.param_groups[0]["lr"] = learning_rate(settings, first_step + step)
-        x = embedder.scaled(as_images(samples[batch]).to(device))
+        x = embedder.scaled(as_images(samples[batch[part]]).to(device))
         if settings.warp and x.ndim == 4:
-            x = small_warps(x, settings.warp, generator)
+            x = small_warps(x, settings.warp, generator, (part, len(batch)))
+        with synced_batch_norm(embedder, ranks):
+            vectors = embedder.of_scaled(x)
         loss = weighted_triplet_loss(
-            embedder.of_scaled(x),
+            gather_vectors(vectors, part, len(batch), ranks),
             clusters[batch].to(device),
             gamma=settings.gamma,
             margin=settings.margin,
@@ -106,6 +115,7 @@ def train(
         )
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        sum_gradients(embedder, ranks)
         optimizer.step()
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):

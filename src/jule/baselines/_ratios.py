@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.jit import njit, prange
+from jule.jit import njit, prange
 
 Array = NDArray[np.floating]
 

@@ -8,8 +8,8 @@ from scipy.cluster.hierarchy import fcluster
 
 from jule.baselines._base import BaseClusterer
 from jule.forward.init import find_root
-from jule.forward.jit import njit, prange
 from jule.forward.prepare import fit_range
+from jule.jit import njit, prange
 from jule.memory import check_memory
 
 TILE = 64  # samples compared with as many others while both are in cache

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.jit import njit, prange
 from jule.forward.neighbors import Neighbors
+from jule.jit import njit, prange
 
 Kernel = Literal["global", "local", "transition"]
 

@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jule.forward.affinity import KERNELS, Kernel
+from jule.forward.constraints import allowed_joins
 from jule.forward.init import (
     cluster_means,
     find_root,
     kmeans_clusters,
     nearest_neighbor_components,
 )
-from jule.forward.jit import njit
 from jule.forward.linkage import Linkage, Update, merge_clusters
 from jule.forward.neighbors import Method, Neighbors, nearest_neighbors
 from jule.forward.prepare import as_vectors, check_not_identical, fit_range
 from jule.forward.tree import MergeTree
+from jule.jit import njit
 
 Init = Literal["nearest", "kmeans"]
 INITS: tuple[Init, ...] = ("nearest", "kmeans")
@@ -146,6 +147,7 @@ def grow_tree(
     merges: NDArray[np.int64],
     affinities: NDArray[np.float64],
     n_joins: int,
+    apart: NDArray[np.integer] | None = None,
 ) -> MergeTree:
     """Build one tree from the initial clusters, their merges, and joins by distance.
 
@@ -164,6 +166,8 @@ def grow_tree(
         Merges of the initial clusters, as `merge_clusters` returns them.
     n_joins
         Number of joins of clusters without affinity.
+    apart
+        (m, 2) pairs of samples that are kept apart; joins of their clusters come last.
 
     Examples
     --------
@@ -184,11 +188,12 @@ def grow_tree(
     )
     # Translate numbers of clusters, as in `merges`, into nodes of the tree.
     node_of = np.concatenate([top, n + len(inside) + np.arange(len(merges) + n_joins)])
-    joins = join_by_distance(vectors, initial, n_initial, merges, n_joins)
+    joins, n_forced = join_by_distance(vectors, initial, n_initial, merges, n_joins, apart)
     return MergeTree(
         n,
         np.concatenate([inside, node_of[merges], node_of[joins]]),
         np.concatenate([np.full(len(inside), np.nan), affinities, np.zeros(len(joins))]),
+        n_forced=n_forced,
     )
 
 
@@ -227,24 +232,34 @@ def join_by_distance(
     n_initial: int,
     merges: NDArray[np.int64],
     n_joins: int,
-) -> NDArray[np.int64]:
-    """Join clusters without affinity along the minimum spanning tree of their means."""
+    apart: NDArray[np.integer] | None = None,
+) -> tuple[NDArray[np.int64], int]:
+    """Join clusters without affinity along the minimum spanning tree of their means.
+
+    Clusters with samples that are kept apart are joined last; the second value is the number of
+    such joins.
+    """
     if n_joins == 0:
-        return np.empty((0, 2), np.int64)
+        return np.empty((0, 2), np.int64), 0
     vectors, _ = fit_range(vectors)
     remaining, labels = np.unique(_clusters_after(n_initial, merges), return_inverse=True)
     means = cluster_means(vectors, labels[initial]).astype(np.float64)
     ends, lengths = _minimum_spanning_tree(means)
-    order = np.argsort(lengths, kind="stable")[:n_joins]
+    edges = ends[np.argsort(lengths, kind="stable")]
+    n_forced = 0
+    if apart is not None and len(apart):
+        found, n_forced = allowed_joins(means, edges, labels[initial[apart]])
+        n_forced = max(0, n_forced - (len(found) - n_joins))
+        edges = np.array(found, np.int64)
     node = remaining.copy()
     parents = np.arange(len(remaining))
     joins = np.empty((n_joins, 2), np.int64)
-    for t, edge in enumerate(order):
-        a, b = find_root(parents, ends[edge, 0]), find_root(parents, ends[edge, 1])
+    for t, edge in enumerate(edges[:n_joins]):
+        a, b = find_root(parents, edge[0]), find_root(parents, edge[1])
         joins[t] = node[a], node[b]
         parents[b] = a
         node[a] = n_initial + len(merges) + t
-    return joins
+    return joins, n_forced
 
 
 @njit(cache=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.jit import njit
 from jule.forward.tree import MergeTree, node_sizes
+from jule.jit import njit
 
 
 def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.jit import njit
 from jule.forward.neighbors import Neighbors
 from jule.forward.prepare import fit_range
+from jule.jit import njit
 
 MAX_ITER = 10  # of K-means; enough for an over-clustering
 

@@ -41,6 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
+from jule.forward.apart import is_kept_apart, keep_apart, move_ends, separate
+from jule.forward.constraints import check_pairs
 from jule.forward.criterion import (
     build_tournament,
     find_near,
@@ -93,6 +95,7 @@ def merge_clusters(
     update: Update = "exact",
     alpha: float = 0.0,
     linkage: Linkage = "degree",
+    apart: NDArray[np.integer] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Merge clusters by graph degree linkage, or by additive linkage.
@@ -131,6 +134,9 @@ def merge_clusters(
     linkage
         The affinity A: ``"degree"`` (graph degree linkage, Eq. 12) or ``"additive"`` (mutual edges
         alone), which is always exact and takes no other `update`.
+    apart
+        (m, 2) pairs of samples whose clusters are never merged: clusters with such a pair between
+        them have no affinity.
     progress
         Called from time to time with the fraction of merges done.
 
@@ -150,6 +156,8 @@ def merge_clusters(
     """
     n_initial = _check(graph, initial, n_clusters, max_merges, n_near, lam)
     _check_linkage(linkage, update, alpha)
+    if apart is not None:
+        _check_apart(apart, initial)
     budget = n_initial - n_clusters
     if max_merges is not None:
         budget = min(budget, max_merges)
@@ -159,11 +167,13 @@ def merge_clusters(
     kind = ADDITIVE if additive else UPDATES.index(update)
     graph, owner, old_number = sort_by_cluster(graph, initial, n_initial)
     state, links = init_state(graph, owner, old_number, budget, n_near, additive)
-    links = _merge_isolated(state, links, graph.weights, np.argsort(old_number), kind, alpha)
+    by_age = np.argsort(old_number)
+    kept = keep_apart(state, links, None if apart is None else by_age[initial[apart]])
+    links = _merge_isolated(state, links, kept, graph.weights, by_age, kind, alpha)
     build_tournament(state, links, n_near, lam)
     while True:
         before = int(state.counts[0])
-        links = _merge_best(state, links, n_near, lam, kind, alpha, MERGES_AT_ONCE)
+        links = _merge_best(state, links, kept, n_near, lam, kind, alpha, MERGES_AT_ONCE)
         done = int(state.counts[0])
         if progress is not None:
             progress(done / budget)
@@ -198,6 +208,13 @@ def _check(
     if not lam >= 0:
         raise ValueError(f"lam (lambda) must be 0 or more, got {lam}")
     return n_initial
+
+
+def _check_apart(apart: NDArray[np.integer], initial: NDArray[np.integer]) -> None:
+    """Raise unless pairs of samples that are kept apart are in different initial clusters."""
+    check_pairs(apart, len(initial))
+    if (initial[apart[:, 0]] == initial[apart[:, 1]]).any():
+        raise ValueError("an initial cluster has samples that are kept apart")
 
 
 def _check_linkage(linkage: str, update: str, alpha: float) -> None:
@@ -425,7 +442,7 @@ def _move_samples(samples, owner, clusters, m, n):
 
 
 @kernel
-def _merge_isolated(state, links, weight, by_age, kind, alpha):
+def _merge_isolated(state, links, kept, weight, by_age, kind, alpha):
     """Merge every initial cluster without affinity with the target of most of its edge weight."""
     for age in range(by_age.shape[0]):
         c = by_age[age]
@@ -434,14 +451,17 @@ def _merge_isolated(state, links, weight, by_age, kind, alpha):
             break
         if cluster.node != age or cluster.members == 0 or cluster.used > 0:
             continue  # already merged, or not isolated
-        target = _strongest_target(state, weight, c)
+        target = _strongest_target(state, kept, weight, c)
         if target >= 0:
-            links, _ = _merge_pair(state, links, c, target, 0.0, kind, alpha)
+            links, m = _merge_pair(state, links, c, target, 0.0, kind, alpha)
+            if kept is not None:
+                move_ends(kept, m, target if m == c else c)
+                separate(state, links, kept, m)
     return links
 
 
 @kernel
-def _strongest_target(state, weight, c):
+def _strongest_target(state, kept, weight, c):
     """Return the other cluster with the largest weight of edges from this one, or -1."""
     samples, clusters, touched = state.samples, state.clusters, state.touched
     count = 0
@@ -455,6 +475,8 @@ def _strongest_target(state, weight, c):
     best = np.int64(-1)
     for t in range(count):
         other = np.int64(touched[t])
+        if kept is not None and is_kept_apart(state, kept, c, other):
+            continue
         if best < 0 or is_better(
             clusters[other].total, clusters[other].node, clusters[best].total, clusters[best].node
         ):
@@ -464,7 +486,7 @@ def _strongest_target(state, weight, c):
 
 
 @kernel
-def _merge_best(state, links, n_near, lam, kind, alpha, max_merges):
+def _merge_best(state, links, kept, n_near, lam, kind, alpha, max_merges):
     """Repeatedly merge the cluster with the best criterion with its nearest neighbour."""
     clusters, near, winners = state.clusters, state.near, state.winners
     for _ in range(min(max_merges, state.nodes.shape[0] - state.counts[0])):
@@ -476,6 +498,14 @@ def _merge_best(state, links, n_near, lam, kind, alpha, max_merges):
         n = b if m == a else a
         clusters[n].near = 0
         update_score(clusters, near, winners, n, n_near, lam)
+        if kept is not None:
+            move_ends(kept, m, n)
+            for t in range(separate(state, links, kept, m)):
+                other = clusters[state.touched[t]]
+                remove_near(other, near, state.touched[t], m, n)
+                if other.near < min(n_near, other.used):
+                    find_near(clusters, links, near, state.touched[t])
+                update_score(clusters, near, winners, state.touched[t], n_near, lam)
         find_near(clusters, links, near, m)
         update_score(clusters, near, winners, m, n_near, lam)
         merged = clusters[m]

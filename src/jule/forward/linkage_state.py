@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.init import components
-from jule.forward.jit import prange
 from jule.forward.tables import (
     ENTRY,
     NO_KEY,
@@ -21,6 +20,7 @@ from jule.forward.tables import (
     parallel_kernel,
     record,
 )
+from jule.jit import prange
 
 N_SPARE = 4  # nearest clusters kept beyond K_c, so that few merges need a full search
 N_LEVELS = 3  # of grouping when samples are sorted; a group then has some thousand samples

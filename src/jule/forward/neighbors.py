@@ -10,10 +10,10 @@ samples, the search needs memory for one block of products per core and for the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from importlib.util import find_spec
 from threading import Lock, local
 from typing import Literal
 
@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from jule.forward.jit import get_num_threads, njit, prange
 from jule.forward.prepare import MAX_SAMPLES, as_vectors, fit_range
 from jule.forward.remembered import remembered_searches
+from jule.forward.searching import chosen_search
+from jule.jit import get_num_threads, njit, prange
 
 Method = Literal["exact", "approximate"]
 
@@ -149,11 +150,11 @@ def nearest_neighbors(
             "a sample is never its own neighbour"
         )
     vectors, exponent = fit_range(vectors)
-    searches = remembered_searches()
+    searches, search = remembered_searches(), chosen_search() or search_exactly
     if method == "exact" and searches is not None:
-        found = searches.search(vectors, k, partial(_exact, progress=progress))
+        found = searches.search(vectors, k, lambda vectors, k: search(vectors, k, progress))
     elif method == "exact":
-        found = _exact(vectors, k, progress)
+        found = search(vectors, k, progress)
     elif method == "approximate":
         found = _approximate(vectors, k, seed)
         if progress is not None:
@@ -176,42 +177,44 @@ def _scaled_back(found: Neighbors, exponent: int) -> Neighbors:
     return Neighbors(found.indices, distances, found.recall)
 
 
-def _exact(
+def search_exactly(
     vectors: NDArray[np.floating], k: int, progress: Callable[[float], None] | None
 ) -> Neighbors:
+    """Find the exact neighbours of checked vectors, in this process."""
     n = len(vectors)
     n_candidates = k + N_SPARE
     indices = np.empty((n, k), np.int32)
     distances = np.empty((n, k), np.float64)
     if n_candidates >= n - 1:
-        _search_all(vectors, np.arange(n), indices, distances)
+        search_all(vectors, np.arange(n), indices, distances)
         if progress is not None:
             progress(1.0)
         return Neighbors(indices, distances)
-    centred = _centred_float32(vectors)
+    centred = centred_float32(vectors)
     half_norms = 0.5 * np.einsum("ij,ij->i", centred, centred)
-    candidates, bounds = _find_candidates(centred, half_norms, n_candidates, progress)
-    half_bounds = _half_distance_bounds(bounds, half_norms, vectors.shape[1])
+    scores, candidates = find_candidates(centred, half_norms, n_candidates, progress)
+    half_bounds = half_distance_bounds(scores[:, -1], half_norms, vectors.shape[1])
     certain = np.empty(n, np.bool_)
-    _rank_candidates(vectors, candidates, half_bounds, indices, distances, certain)
+    rank_candidates(vectors, candidates, half_bounds, indices, distances, certain)
     # Rows with nearly equal distances beyond the candidates, as among many duplicates.
-    _search_all(vectors, np.flatnonzero(~certain), indices, distances)
+    search_all(vectors, np.flatnonzero(~certain), indices, distances)
     return Neighbors(indices, distances)
 
 
-def _centred_float32(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+def centred_float32(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     """Subtract the mean, which reduces the cancellation in |x|^2 - 2xy + |y|^2."""
     mean = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
     centred: NDArray[np.floating] = vectors - mean
     return centred.astype(np.float32, copy=False)
 
 
-def _find_candidates(
+def find_candidates(
     centred: NDArray[np.float32],
     half_norms: NDArray[np.float32],
     n_candidates: int,
     progress: Callable[[float], None] | None,
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    pairs: Sequence[tuple[int, int]] | None = None,
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Find, for every sample x, the samples y with the least scores |y|^2/2 - xy.
 
     With |x|^2/2 added, the score is half the squared distance. Each block is multiplied with itself
@@ -219,13 +222,15 @@ def _find_candidates(
     the later samples. Every core selects from products of its own; threads sharing one product
     would often wait for each other.
 
-    Returns the candidates and the largest score among them, for every sample.
+    Returns the scores and the candidates of every sample, the least score first. With `pairs`, only
+    these of `block_pairs` are multiplied; a sample then may have fewer candidates, and the scores
+    of those that are missing are infinite.
     """
     n = len(centred)
+    tasks = list(block_pairs(n)) if pairs is None else pairs
     scores = np.full((n, n_candidates), np.inf, np.float32)
     indices = np.zeros((n, n_candidates), np.int32)
     starts = range(0, n, BLOCK)
-    tasks = [(i, j) for i in starts for j in range(i, n, WIDTH)]
     locks = {start: Lock() for start in starts}  # for the candidates of each block
     own = local()
 
@@ -253,11 +258,20 @@ def _find_candidates(
         except BaseException:
             pool.shutdown(cancel_futures=True)  # Ctrl-C waits for the current blocks only
             raise
-    return indices, scores[:, -1]
+    return scores, indices
+
+
+def block_pairs(n: int) -> dict[tuple[int, int], int]:
+    """Return where the rows and the columns of each product start, and how many numbers it has."""
+    return {
+        (i, j): (min(i + BLOCK, n) - i) * (min(j + WIDTH, n) - j)
+        for i in range(0, n, BLOCK)
+        for j in range(i, n, WIDTH)
+    }
 
 
 @njit(cache=True, inline="always")
-def _insert(score, index, scores, indices):
+def insert_candidate(score, index, scores, indices):
     """Insert a candidate into a sorted row, given that it is better than the last one."""
     rank = scores.shape[0] - 1
     while rank > 0 and scores[rank - 1] > score:
@@ -289,7 +303,7 @@ def _select_along_rows(products, half_norms, i, j, scores, indices):
             for column in range(start, stop):
                 score = norms[column] - own_products[column]
                 if score < own_scores[-1] and j + column != sample:
-                    _insert(score, j + column, own_scores, own_indices)
+                    insert_candidate(score, j + column, own_scores, own_indices)
 
 
 @njit(cache=True, nogil=True)
@@ -311,7 +325,9 @@ def _select_along_columns(products, half_norms, i, j, first, last, scores, indic
             for column in range(start, stop):
                 score = half_norm - own_products[column]
                 if score < bounds[column]:
-                    _insert(score, i + row, scores[first + column], indices[first + column])
+                    insert_candidate(
+                        score, i + row, scores[first + column], indices[first + column]
+                    )
                     bounds[column] = scores[first + column, -1]
 
 
@@ -324,7 +340,7 @@ def _none_negative(signs, start, stop):
     return combined >= 0
 
 
-def _half_distance_bounds(
+def half_distance_bounds(
     bounds: NDArray[np.float32], half_norms: NDArray[np.float32], d: int
 ) -> NDArray[np.float64]:
     """Bound half the squared distance to any sample that is not a candidate from below.
@@ -367,29 +383,45 @@ def _insert_ties_by_index(distance, index, distances, indices):
 
 
 @njit(cache=True, parallel=True)
-def _rank_candidates(vectors, candidates, half_bounds, indices, distances, certain):
+def rank_candidates(vectors, candidates, half_bounds, indices, distances, certain, first=0):
+    """Order the candidates of the samples from `first` on by true distance, and keep the best."""
     n, n_candidates = candidates.shape
-    for sample in prange(n):
-        distances[sample] = np.inf
-        indices[sample] = MAX_SAMPLES
+    for row in prange(n):
+        distances[row] = np.inf
+        indices[row] = MAX_SAMPLES
         for rank in range(n_candidates):
-            other = candidates[sample, rank]
-            distance = _squared_distance(vectors[sample], vectors[other])
-            _insert_ties_by_index(distance, other, distances[sample], indices[sample])
-        certain[sample] = 0.5 * distances[sample, -1] < half_bounds[sample]
+            other = candidates[row, rank]
+            distance = _squared_distance(vectors[first + row], vectors[other])
+            _insert_ties_by_index(distance, other, distances[row], indices[row])
+        certain[row] = 0.5 * distances[row, -1] < half_bounds[row]
 
 
 @njit(cache=True, parallel=True)
-def _search_all(vectors, queries, indices, distances):
-    """Find the neighbours of some samples by comparing them with all samples."""
+def search_all(vectors, queries, indices, distances, first=0):
+    """Find the neighbours of some samples by comparing them with all samples.
+
+    The first row of the results is that of the sample `first`.
+    """
     for which in prange(queries.shape[0]):
         sample = queries[which]
-        distances[sample] = np.inf
-        indices[sample] = MAX_SAMPLES
+        row = sample - first
+        distances[row] = np.inf
+        indices[row] = MAX_SAMPLES
         for other in range(vectors.shape[0]):
             if other != sample:
                 distance = _squared_distance(vectors[sample], vectors[other])
-                _insert_ties_by_index(distance, other, distances[sample], indices[sample])
+                _insert_ties_by_index(distance, other, distances[row], indices[row])
+
+
+def has_approximate() -> bool:
+    """Return whether the package for approximate neighbours is installed.
+
+    Examples
+    --------
+    >>> has_approximate() in (True, False)
+    True
+    """
+    return find_spec("pynndescent") is not None
 
 
 def _approximate(vectors: NDArray[np.floating], k: int, seed: int) -> Neighbors:
@@ -405,7 +437,7 @@ def _approximate(vectors: NDArray[np.floating], k: int, seed: int) -> Neighbors:
     distances = np.empty((len(vectors), k), np.float64)
     complete = np.empty(len(vectors), np.bool_)
     _rank_found(vectors, index.neighbor_graph[0], indices, distances, complete)
-    _search_all(vectors, np.flatnonzero(~complete), indices, distances)
+    search_all(vectors, np.flatnonzero(~complete), indices, distances)
     return Neighbors(indices, distances, _recall(vectors, indices, seed))
 
 
@@ -428,6 +460,6 @@ def _recall(vectors: NDArray[np.floating], indices: NDArray[np.int32], seed: int
     n, k = indices.shape
     probes = np.random.default_rng(seed).choice(n, min(n, RECALL_PROBES), replace=False)
     true, distances = np.empty((n, k), np.int32), np.empty((n, k), np.float64)
-    _search_all(vectors, probes, true, distances)
+    search_all(vectors, probes, true, distances)
     hits = (indices[probes][:, :, None] == true[probes][:, None, :]).any(axis=2)
     return float(hits.mean())

@@ -14,9 +14,9 @@ from jule.forward.affinity import Digraph
 from jule.forward.agglomerate import join_by_distance
 from jule.forward.branches import leaf_intervals
 from jule.forward.init import find_root
-from jule.forward.jit import njit
 from jule.forward.linkage import merge_clusters
 from jule.forward.tree import MergeTree
+from jule.jit import njit
 
 
 def tree_through_labels(
@@ -28,6 +28,7 @@ def tree_through_labels(
     first_copies: NDArray[np.integer] | None = None,
     n_near: int = 5,
     lam: float = 1.0,
+    apart: NDArray[np.integer] | None = None,
 ) -> MergeTree:
     """Rearrange a merge tree so that its cut into K clusters is exactly the given labels.
 
@@ -47,6 +48,9 @@ def tree_through_labels(
         joined first, so that every cut keeps them together.
     n_near, lam
         Merging criterion for the clusters: see `merge_clusters`.
+    apart
+        (m, 2) pairs of samples that are kept apart: see `merge_clusters`. Pairs that share a
+        cluster do not count.
 
     Examples
     --------
@@ -64,16 +68,19 @@ def tree_through_labels(
     if (labels[copies] != labels).any():
         raise ValueError("exact copies must have the same label as their original")
     pairs, affinities = _pairs_below(tree, labels, copies)
-    below, top = _nodes_of_pairs(n, pairs, labels, k)
-    merges, merge_affinities = merge_clusters(graph, labels, n_near=n_near, lam=lam)
+    below, top = nodes_of_pairs(n, pairs, labels, k)
+    if apart is not None:
+        apart = apart[labels[apart[:, 0]] != labels[apart[:, 1]]]
+    merges, merge_affinities = merge_clusters(graph, labels, n_near=n_near, lam=lam, apart=apart)
     n_joins = k - 1 - len(merges)
-    joins = join_by_distance(vectors, labels, k, merges, n_joins)
+    joins, n_forced = join_by_distance(vectors, labels, k, merges, n_joins, apart)
     node_of = np.concatenate([top, n + len(below) + np.arange(len(merges) + n_joins)])
     return MergeTree(
         n,
         np.concatenate([below, node_of[merges], node_of[joins]]),
         np.concatenate([affinities, merge_affinities, np.zeros(n_joins)]),
         int((copies != np.arange(n)).sum()),
+        n_forced,
     )
 
 
@@ -99,8 +106,10 @@ def join_copies_first(tree: MergeTree, first_copies: NDArray[np.integer]) -> Mer
     n = tree.n_samples
     together = np.zeros(n, np.int32)
     pairs, affinities = _pairs_below(tree, together, first_copies)
-    merges, _ = _nodes_of_pairs(n, pairs, together, 1)
-    return MergeTree(n, merges, affinities, int((first_copies != np.arange(n)).sum()))
+    merges, _ = nodes_of_pairs(n, pairs, together, 1)
+    # Merges that constraints forbid come last in both trees: they join no copies.
+    n_copies = int((first_copies != np.arange(n)).sum())
+    return MergeTree(n, merges, affinities, n_copies, tree.n_forced)
 
 
 def _pairs_below(
@@ -123,7 +132,7 @@ def _pairs_below(
     # Exactly one merge separates leaves p and p + 1; ancestors have larger numbers.
     merge_at = np.empty(max(n - 1, 0), np.int64)
     merge_at[splits] = np.arange(n - 1)
-    joined_by = _range_maxima(merge_at, starts[left], starts[right])
+    joined_by = range_maxima(merge_at, starts[left], starts[right])
     by_merge = np.argsort(joined_by, kind="stable")
     pairs = np.column_stack(
         (
@@ -135,14 +144,14 @@ def _pairs_below(
     return pairs, np.concatenate([inside, tree.affinities[joined_by[by_merge]]])
 
 
-def _range_maxima(
+def range_maxima(
     values: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return max(values[start:stop]) for every start < stop, by doubling.
 
     Examples
     --------
-    >>> _range_maxima(np.array([3, 1, 2]), np.array([0, 1]), np.array([3, 3])).tolist()
+    >>> range_maxima(np.array([3, 1, 2]), np.array([0, 1]), np.array([3, 3])).tolist()
     [3, 2]
     """
     found = np.zeros(len(starts), np.int64)
@@ -158,7 +167,7 @@ def _range_maxima(
 
 
 @njit(cache=True)
-def _nodes_of_pairs(n, pairs, labels, k):
+def nodes_of_pairs(n, pairs, labels, k):
     """Turn pairs of samples into pairs of tree nodes; also returns the top node per cluster."""
     parents = np.arange(n)
     node = np.arange(n)

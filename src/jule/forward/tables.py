@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jule.forward.jit import njit
+from jule.jit import njit
 
 # The kernels never divide by zero; the numpy error model omits the checks for it.
 kernel = njit(cache=True, error_model="numpy")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.files import arrays_bytes, write_atomic
-from jule.forward.jit import njit
+from jule.jit import njit
 
 FORMAT = 1
 
@@ -50,6 +50,9 @@ class MergeTree:
     n_copies
         The number of merges, at the beginning, that join exact copies of samples. Cuts into more
         than `n_different` clusters would separate them.
+    n_forced
+        The number of merges, at the end, that join clusters which constraints keep apart. No cut
+        makes use of them.
 
     Examples
     --------
@@ -62,10 +65,13 @@ class MergeTree:
     merges: NDArray[np.int64]
     affinities: NDArray[np.float64]
     n_copies: int = 0
+    n_forced: int = 0
 
     def __post_init__(self) -> None:
         merges = np.asarray(self.merges)
         problem = _problem_with(self.n_samples, merges, np.asarray(self.affinities), self.n_copies)
+        if not problem and not 0 <= self.n_forced <= len(merges) - self.n_copies:
+            problem = f"{self.n_forced} of {len(merges)} merges cannot be forced"
         if problem:
             raise ValueError(f"not a tree of merges: {problem}")
         object.__setattr__(self, "merges", np.sort(merges.astype(np.int64), axis=1))
@@ -75,6 +81,16 @@ class MergeTree:
     def n_clusters(self) -> int:
         """Number of clusters after the last merge; 1 if the tree is complete."""
         return self.n_samples - len(self.merges)
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number of clusters of a cut: constraints may keep several apart."""
+        return self.n_clusters + self.n_forced
+
+    @property
+    def allowed(self) -> NDArray[np.int64]:
+        """The merges that obey all constraints."""
+        return self.merges[: len(self.merges) - self.n_forced]
 
     @property
     def n_initial(self) -> int:
@@ -92,7 +108,8 @@ class MergeTree:
         Parameters
         ----------
         k
-            Number of clusters, from `n_clusters` to `n_samples`.
+            Number of clusters, from `n_clusters` to `n_samples`. There are more if constraints keep
+            more apart.
         min_cluster_size
             Clusters with fewer samples do not count towards k. The tree is cut after the last merge
             that leaves k clusters of that size. Smaller clusters are absorbed by the branch they
@@ -120,12 +137,13 @@ class MergeTree:
                 f"at {self.n_clusters} clusters"
             )
         steps, size = self._moment_of(k, min_cluster_size)
-        labels: NDArray[np.int32] = _labels_after(self.n_samples, self.merges, steps, size)
+        labels: NDArray[np.int32] = _labels_after(self.n_samples, self.allowed, steps, size)
         return labels
 
     def _moment_of(self, k: int, min_cluster_size: int) -> tuple[int, int]:
         """Return after how many merges a cut happens, and the size from which clusters count."""
-        if min_cluster_size == 1:
+        k = max(k, self.fewest)
+        if min_cluster_size == 1 or k > self.n_different:
             return self.n_samples - k, 1
         return self._last_moment_with(k, min_cluster_size)
 
@@ -135,11 +153,19 @@ class MergeTree:
         while impossible - possible > 1:
             # The given size is tried first; if it is too large, bisection follows.
             tried = size if impossible > size else (possible + impossible) // 2
-            if _last_step_with(self.n_samples, self.merges, k, tried) < 0:
+            if self._last_step_with(k, tried) < 0:
                 impossible = tried
             else:
                 possible = tried
-        return int(_last_step_with(self.n_samples, self.merges, k, possible)), possible
+        return self._last_step_with(k, possible), possible
+
+    def _last_step_with(self, k: int, size: int) -> int:
+        """Return the last step with k clusters of `size` that keeps copies together, or -1."""
+        if self.n_forced:
+            step = int(_last_step_apart(self.n_samples, self.allowed, k, size))
+        else:
+            step = int(_last_step_with(self.n_samples, self.merges, k, size))
+        return step if step >= self.n_copies else -1
 
     def to_scipy(self) -> NDArray[np.float64]:
         """Return the tree as a linkage matrix for scipy.cluster.hierarchy.
@@ -188,6 +214,7 @@ class MergeTree:
             merges=self.merges,
             affinities=self.affinities,
             n_copies=np.int64(self.n_copies),
+            **({"n_forced": np.int64(self.n_forced)} if self.n_forced else {}),
         )
 
     @classmethod
@@ -219,6 +246,7 @@ class MergeTree:
                 stored["merges"],
                 stored["affinities"],
                 _whole_number(stored, "n_copies") if "n_copies" in stored else 0,
+                _whole_number(stored, "n_forced") if "n_forced" in stored else 0,
             )
             problem = _problem_with_affinities(tree)
         except Exception as error:  # damaged archives raise almost anything
@@ -289,6 +317,35 @@ def _last_step_with(n, merges, k, min_size):
 
 
 @njit(cache=True)
+def _last_step_apart(n, merges, k, min_size):
+    """Return the last step with k clusters, or -1, where several trees are never joined.
+
+    A tree counts once while it has no cluster of min_size: its samples cannot go elsewhere.
+    """
+    sizes = node_sizes(n, merges)
+    root = np.arange(sizes.shape[0])
+    for t in range(merges.shape[0] - 1, -1, -1):
+        root[merges[t, 0]] = root[merges[t, 1]] = root[n + t]
+    counting = np.zeros(sizes.shape[0], np.int64)
+    total = n - merges.shape[0]
+    if min_size <= 1:
+        total = n
+        for sample in range(n):
+            counting[root[sample]] += 1
+    last = 0 if total >= k else -1
+    for t in range(merges.shape[0]):
+        own = root[n + t]
+        total -= max(1, counting[own])
+        counting[own] -= sizes[merges[t, 0]] >= min_size
+        counting[own] -= sizes[merges[t, 1]] >= min_size
+        counting[own] += sizes[n + t] >= min_size
+        total += max(1, counting[own])
+        if total >= k:
+            last = t + 1
+    return last
+
+
+@njit(cache=True)
 def _labels_after(n, merges, steps, min_size):
     """Label the samples by cluster after `steps` merges, with small clusters absorbed."""
     sizes = node_sizes(n, merges)
@@ -310,8 +367,10 @@ def _goes_to(n, merges, sizes, steps, min_size):
     """Return, for every node, the cluster (a node) that its samples end up in."""
     heir = _largest_counting_below(n, merges, sizes, steps, min_size)
     goes_to = heir.copy()
-    for node in range(sizes.shape[0] - 1, n - 1, -1):
-        for side in range(2):
+    for node in range(sizes.shape[0] - 1, -1, -1):
+        if goes_to[node] < 0:  # the top of a tree without a cluster that counts
+            goes_to[node] = node
+        for side in range(2 if node >= n else 0):
             child = merges[node - n, side]
             if node < n + steps or heir[child] < 0:
                 goes_to[child] = goes_to[node]
@@ -350,7 +409,7 @@ def clusters_as_nodes(tree: MergeTree, k: int, min_cluster_size: int = 1) -> NDA
     [4, 5]
     """
     steps, size = tree._moment_of(k, min_cluster_size)
-    nodes: NDArray[np.int64] = _nodes_after(tree.n_samples, tree.merges, steps, size)
+    nodes: NDArray[np.int64] = _nodes_after(tree.n_samples, tree.allowed, steps, size)
     return nodes
 
 

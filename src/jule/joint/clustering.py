@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,21 +23,41 @@ from jule.forward import (
     prepare,
 )
 from jule.forward.agglomerate import SAMPLES_PER_INITIAL_CLUSTER, grow_tree
+from jule.forward.constraints import Constraints
+from jule.forward.neighbors import Method, has_approximate
+from jule.forward.restrict import join_copies_first
 from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.config import Config
 from jule.joint.quality import Space
 from jule.progress import Progress
 
 FEW_SAMPLES = 400  # below this, the square root of their number is below 20
+# An exact search compares n^2 / 2 pairs in 160 dimensions. A period trains on at least n images,
+# each with three forward passes of some 5 million products. Here both take equally long.
+MOST_EXACT = 200_000
 
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """Vectors of all samples, their nearest neighbours, and the digraph W over them."""
+    """Vectors of all samples, their nearest neighbours, and the digraph W over them.
+
+    Attributes
+    ----------
+    vectors, neighbors, graph
+        The vectors, their nearest neighbours, and the digraph.
+    constraints
+        What every clustering of them must obey; None if nothing.
+    """
 
     vectors: NDArray[np.floating]
     neighbors: Neighbors
     graph: Digraph
+    constraints: Constraints | None = None
+
+    @property
+    def apart(self) -> NDArray[np.int64] | None:
+        """(m, 2) pairs of samples that are kept apart; None without constraints."""
+        return None if self.constraints is None else self.constraints.apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +100,33 @@ def count_neighbors(n_samples: int, config: Config) -> int:
     return min(config.n_neighbors, most)
 
 
+def search_method(n_samples: int, config: Config) -> Method:
+    """Return how neighbours are searched: exactly, or approximately if there are very many samples.
+
+    Examples
+    --------
+    >>> search_method(10_000, Config()), search_method(10, Config(neighbors="approximate"))
+    ('exact', 'approximate')
+    """
+    if config.neighbors != "auto":
+        return config.neighbors
+    if n_samples <= MOST_EXACT:
+        return "exact"
+    if has_approximate():
+        return "approximate"
+    warnings.warn(
+        f"exact neighbours of {n_samples:,} samples take long: for approximate ones, pip install "
+        "'jule[approximate]'",
+        stacklevel=2,
+    )
+    return "exact"
+
+
 def represent(
-    vectors: NDArray[np.floating], config: Config, progress: Progress | None = None
+    vectors: NDArray[np.floating],
+    config: Config,
+    progress: Progress | None = None,
+    constraints: Constraints | None = None,
 ) -> Representation:
     """Find the K_s nearest neighbours of every sample and build the digraph W (Eq. 4).
 
@@ -92,13 +138,15 @@ def represent(
     neighbors = nearest_neighbors(
         vectors,
         count_neighbors(len(vectors), config),
+        method=search_method(len(vectors), config),
+        seed=config.seed,
         progress=progress and partial(progress, "neighbours"),
     )
-    return Representation(vectors, neighbors, affinity_graph(neighbors, config.a))
+    return Representation(vectors, neighbors, affinity_graph(neighbors, config.a), constraints)
 
 
 def initial_clusters(representation: Representation, config: Config) -> NDArray[np.int32]:
-    """Return the clusters from which merging starts.
+    """Return the clusters from which merging starts; they obey the constraints.
 
     Examples
     --------
@@ -107,15 +155,18 @@ def initial_clusters(representation: Representation, config: Config) -> NDArray[
     [0, 0, 1, 1]
     """
     if config.init == "nearest":
-        return nearest_neighbor_components(representation.neighbors)
-    count = -(-len(representation.vectors) // SAMPLES_PER_INITIAL_CLUSTER)
-    return kmeans_clusters(representation.vectors, count, config.seed)
+        clusters = nearest_neighbor_components(representation.neighbors)
+    else:
+        count = -(-len(representation.vectors) // SAMPLES_PER_INITIAL_CLUSTER)
+        clusters = kmeans_clusters(representation.vectors, count, config.seed)
+    constraints = representation.constraints
+    return clusters if constraints is None else constraints.initial(clusters)
 
 
 def merge_tree(
     representation: Representation, clusters: NDArray[np.int32], config: Config
 ) -> MergeTree:
-    """Merge clusters by Eq. 7 until one is left.
+    """Merge clusters by Eq. 7 until one is left; those that are kept apart are joined last.
 
     Examples
     --------
@@ -124,12 +175,25 @@ def merge_tree(
     [0, 0, 1, 1]
     """
     merges, affinities = merge_clusters(
-        representation.graph, clusters, n_near=config.n_near, lam=config.lam
+        representation.graph,
+        clusters,
+        n_near=config.n_near,
+        lam=config.lam,
+        apart=representation.apart,
     )
     n_joins = int(clusters.max()) - len(merges)
-    return grow_tree(
-        representation.vectors, representation.neighbors, clusters, merges, affinities, n_joins
+    tree = grow_tree(
+        representation.vectors,
+        representation.neighbors,
+        clusters,
+        merges,
+        affinities,
+        n_joins,
+        representation.apart,
     )
+    if representation.constraints is None:
+        return tree
+    return join_copies_first(tree, representation.constraints.units)
 
 
 def suggest_n_clusters(
@@ -150,7 +214,12 @@ def suggest_n_clusters(
     return choose_n_clusters(tree, space, min_cluster_size=config.min_cluster_size)
 
 
-def examine_inputs(samples: NDArray, config: Config, progress: Progress | None = None) -> Inputs:
+def examine_inputs(
+    samples: NDArray,
+    config: Config,
+    progress: Progress | None = None,
+    constraints: Constraints | None = None,
+) -> Inputs:
     """Cluster samples before any learning.
 
     Examples
@@ -158,7 +227,7 @@ def examine_inputs(samples: NDArray, config: Config, progress: Progress | None =
     >>> examine_inputs(np.eye(4)[[0, 0, 1, 1]], Config(n_clusters=2)).tree.cut(2).tolist()
     [0, 0, 1, 1]
     """
-    raw = represent(prepare(samples, config.preparation), config, progress)
+    raw = represent(prepare(samples, config.preparation), config, progress, constraints)
     return Inputs.of(raw, merge_tree(raw, initial_clusters(raw, config), config))
 
 

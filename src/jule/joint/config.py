@@ -17,6 +17,8 @@ from jule.joint.values import is_number, is_whole, plain, shortened
 
 Preset = Literal["default", "paper"]
 Kind = Literal["images", "encoded", "vectors"]
+NeighborSearch = Literal["auto", "exact", "approximate"]
+NEIGHBOR_SEARCHES = ("auto", "exact", "approximate")
 
 MOST = 2**31 - 1  # of whatever is counted
 MOST_SIDE = 2**14  # of an image, in pixels
@@ -45,6 +47,7 @@ class Config:
     # Forward pass.
     preparation: Preparation = "l2"  # of raw intensities; the network's outputs have norm 1
     n_neighbors: int = 20  # K_s, as in the paper and in GDL; fewer for fewer than 400 samples
+    neighbors: NeighborSearch = "auto"  # exact up to 200,000 samples, approximate beyond
     a: float = 1.0  # scales sigma^2 of Eq. 4; as in the paper
     init: Init = "nearest"  # the paper's initial clusters
     n_near: int = 5  # K_c of Eq. 7; as in the paper
@@ -251,6 +254,7 @@ def _problems(config: Config) -> Iterator[str]:
             yield f"{name} must be 1 or more, and at most {most}, or None, got {value}"
     choices: dict[str, tuple[str, ...]] = {
         "preparation": PREPARATIONS,
+        "neighbors": NEIGHBOR_SEARCHES,
         "negatives": NEGATIVES,
         "batches": BATCHES,
         "init": INITS,

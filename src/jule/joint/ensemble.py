@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward import MergeTree, default_min_cluster_size
+from jule.forward.constraints import Constraints
 from jule.joint.clustering import initial_clusters, merge_tree, represent
 from jule.joint.config import Config
 from jule.progress import Progress
 
 
 def cluster_members(
-    vectors: NDArray[np.floating], config: Config, progress: Progress | None = None
+    vectors: NDArray[np.floating],
+    config: Config,
+    progress: Progress | None = None,
+    constraints: Constraints | None = None,
 ) -> tuple[MergeTree, ...]:
     """Cluster the representation of each network of an ensemble; return the merge trees.
 
@@ -26,6 +30,8 @@ def cluster_members(
         The settings; `ensemble` is E.
     progress
         Called with the name of a stage and the fraction of it that is done.
+    constraints
+        What the clusters must obey.
 
     Examples
     --------
@@ -37,7 +43,7 @@ def cluster_members(
     """
     trees = []
     for part in np.split(vectors, config.ensemble, axis=1):
-        own = represent(np.ascontiguousarray(part), config, progress)
+        own = represent(np.ascontiguousarray(part), config, progress, constraints)
         trees.append(merge_tree(own, initial_clusters(own, config), config))
     return tuple(trees)
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from jule.backward import Embedder, build_embedder, embed, train
+from jule.backward import Embedder, build_embedder
 from jule.backward.embedder import get_weights, set_weights
 from jule.backward.training import check_not_collapsed
 from jule.evaluation import accuracy, nmi
 from jule.forward import MergeTree, prepare
+from jule.forward.constraints import Constraints
 from jule.forward.prepare import are_identical, check_not_identical
 from jule.joint.clustering import (
     Inputs,
@@ -30,6 +31,7 @@ from jule.joint.config import Config
 from jule.joint.ensemble import cluster_members, common_clusters
 from jule.joint.stages import after_training, in_period
 from jule.joint.state import Period, State
+from jule.joint.team import SINGLE, Team
 from jule.joint.warp import warps_keep_clusters
 from jule.progress import Progress
 
@@ -43,7 +45,9 @@ def joint_learning(
     *,
     state: State | None = None,
     labels: NDArray | None = None,
+    constraints: Constraints | None = None,
     progress: Progress | None = None,
+    team: Team = SINGLE,
 ) -> Iterator[State]:
     """Run Algorithm 1 and yield the state after each period.
 
@@ -63,8 +67,12 @@ def joint_learning(
         The state to resume from; None starts from the beginning.
     labels
         True classes, used only for NMI and AC in the history.
+    constraints
+        Samples that must and must not share a cluster, in every period.
     progress
         Called with the name of a stage and the fraction of it that is done.
+    team
+        The processes that train and embed together; see `jule.joint.team`.
 
     Examples
     --------
@@ -82,29 +90,30 @@ def joint_learning(
             "side by side: build it with jule.joint.init_network"
         )
     if state is None:
-        state = begin(samples, config, progress)
+        state = begin(samples, config, progress, constraints)
     else:
         set_weights(embedder, state.network)
+        state = replace(state, constraints=constraints)
     start = None if state.history else state
     while state.member < config.ensemble:
         if state.ended and state.round + 1 < config.rounds:
             learned = state.representation
             if learned is None:  # the state was read from a file
-                vectors = embed(embedder.member(state.member), samples)
-                learned = represent(vectors, config, progress)
+                vectors = team.embed(embedder.member(state.member), samples)
+                learned = represent(vectors, config, progress, constraints)
             state = begin_round(state, learned, config)
         elif state.ended and state.member + 1 < config.ensemble:
             if start is None or config.init != "nearest":  # only these do not depend on the seed
                 own = replace(config, seed=config.seed + state.member + 1)
-                start = begin(samples, own, progress)
+                start = begin(samples, own, progress, constraints)
             state = begin_member(state, start)
         elif state.ended:
             break
-        state = next_period(state, samples, embedder, config, labels, progress)
+        state = next_period(state, samples, embedder, config, labels, progress, team)
         yield state
     if config.ensemble > 1 and state.member < config.ensemble:
         show = after_training(progress)
-        embedding = embed(
+        embedding = team.embed(
             embedder, samples, progress=show and (lambda share: show("embedding", share))
         )
         yield join_members(state, embedding, config, labels, show)
@@ -156,7 +165,12 @@ def check_clusterable(samples: NDArray, config: Config) -> None:
         )
 
 
-def begin(samples: NDArray, config: Config, progress: Progress | None = None) -> State:
+def begin(
+    samples: NDArray,
+    config: Config,
+    progress: Progress | None = None,
+    constraints: Constraints | None = None,
+) -> State:
     """Return the state before the first period: the initial clusters of the raw samples.
 
     Examples
@@ -172,8 +186,8 @@ def begin(samples: NDArray, config: Config, progress: Progress | None = None) ->
             f"all images are identical once their brightness is divided out, as images of shape "
             f"{samples.shape[1:]} can be: use preparation='none' and normalize=False"
         )
-    raw = represent(vectors, config, progress)
-    state, tree, k = _with_initial_clusters(State(), raw, config)
+    raw = represent(vectors, config, progress, constraints)
+    state, tree, k = _with_initial_clusters(State(constraints=constraints), raw, config)
     state = replace(state, inputs=Inputs.of(raw, tree))
     if not config.augment:
         return state
@@ -247,7 +261,7 @@ def _target(representation: Representation, tree: MergeTree, config: Config) -> 
         k, times = config.n_clusters or 1, config.ends_at
     else:
         k, times = choice.k, TIMES_A_GUESS
-    return max(k, min(round(times * k), tree.n_initial))
+    return max(k, min(round(times * k), tree.n_initial), tree.fewest)
 
 
 def _even_rate(n_initial: int, k: int, n_periods: int) -> float:
@@ -262,6 +276,7 @@ def next_period(
     config: Config,
     labels: NDArray | None = None,
     progress: Progress | None = None,
+    team: Team = SINGLE,
 ) -> State:
     """Train on the clusters (theta), then merge ceil(eta * n_c) of them (y); return the new state.
 
@@ -278,7 +293,7 @@ def next_period(
     done = sum(period.member == state.member for period in state.history)
     show = in_period(progress, done, config, state.member)
     network = embedder.member(state.member)
-    losses = train(
+    losses = team.train(
         network,
         samples,
         state.labels,
@@ -289,10 +304,12 @@ def next_period(
         progress=show and (lambda share: show("training", share)),
     )
     clock.ends("train")
-    embedding = embed(network, samples, progress=show and (lambda share: show("embedding", share)))
+    embedding = team.embed(
+        network, samples, progress=show and (lambda share: show("embedding", share))
+    )
     check_not_collapsed(embedding)
     clock.ends("embed")
-    learned = represent(embedding, config, show)
+    learned = represent(embedding, config, show, state.constraints)
     clock.ends("neighbours")
     tree = merge_tree(learned, state.labels, config)
     k = _target(learned, tree, config)
@@ -317,6 +334,7 @@ def next_period(
         seconds=clock.seconds,
         nmi=None if labels is None else nmi(labels, merged),
         ac=None if labels is None else accuracy(labels, merged),
+        recall=learned.neighbors.recall,
         member=state.member,
     )
     return replace(
@@ -365,8 +383,8 @@ def join_members(
     2
     """
     clock = _Clock()
-    joint = represent(embedding, config, progress)
-    trees = cluster_members(embedding, config, progress)
+    joint = represent(embedding, config, progress, state.constraints)
+    trees = cluster_members(embedding, config, progress, state.constraints)
     clock.ends("neighbours")
     k = _target(joint, merge_tree(joint, initial_clusters(joint, config), config), config)
     common = common_clusters([cut_tree(tree, k, config) for tree in trees])
@@ -387,6 +405,7 @@ def join_members(
         seconds=clock.seconds,
         nmi=None if labels is None else nmi(labels, merged),
         ac=None if labels is None else accuracy(labels, merged),
+        recall=joint.neighbors.recall,
     )
     return replace(
         state,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward import Digraph
-from jule.forward.jit import njit
+from jule.jit import njit
 
 MOST_SAMPLES = 4_000  # whose silhouettes are computed; each is compared with every cluster
 

@@ -13,6 +13,7 @@ from jule.forward import Digraph, MergeTree, Neighbors
 from jule.forward.affinity import weigh_neighbors
 from jule.forward.assign import cluster_affinities, label_confidence, modularity
 from jule.forward.branches import branch_numbers
+from jule.forward.constraints import Constraints
 from jule.forward.restrict import join_copies_first, tree_through_labels
 from jule.forward.tree import clusters_as_nodes
 from jule.joint.choose import MOST_CLUSTERS, Choice, choose_n_clusters
@@ -175,10 +176,10 @@ def finish(
     if representation is None:
         if embedding is None:
             raise ValueError("a state read from a file has no representation: pass the embedding")
-        representation = represent(embedding, config, progress)
+        representation = represent(embedding, config, progress, state.constraints)
     inputs = state.inputs
     if inputs is None and samples is not None:
-        inputs = examine_inputs(samples, config, progress)
+        inputs = examine_inputs(samples, config, progress, state.constraints)
     graph = representation.graph
     space = Space.of(representation.vectors, graph)
     tree = merge_tree(representation, initial_clusters(representation, config), config)
@@ -200,17 +201,21 @@ def finish(
     rc = _cut_with_copies(tree, k, copies, config)
     if config.n_clusters:
         warn_of_fewer_clusters(min(n_different, config.n_clusters), config.n_clusters)
+        warn_of_more_clusters(tree.fewest, config.n_clusters)
     candidates = {"rc": rc}
     if sf.max() == rc.max():  # exact copies can join clusters of SF
         candidates["sf"] = sf
     if inputs is not None:
         candidates["linkage"] = _cut_with_copies(inputs.tree, k, copies, config)
+    # Constraints can leave one of them with more clusters than another.
+    fewest = min(labels.max() for labels in candidates.values())
+    candidates = {name: found for name, found in candidates.items() if found.max() == fewest}
     chosen = _choose(candidates, graph, inputs)
     labels = candidates[chosen]
     graphs = (graph,) if inputs is None else (graph, inputs.graph)
     trees = state.member_trees or ()
     if config.ensemble > 1 and not trees:
-        trees = cluster_members(representation.vectors, config, progress)
+        trees = cluster_members(representation.vectors, config, progress, state.constraints)
     votes = member_votes(trees, labels) if trees else None
     return Result(
         labels=labels,
@@ -218,7 +223,13 @@ def finish(
         labels_rc=rc,
         chosen=chosen,
         confidence=label_confidence(graphs, labels, votes),
-        tree=_tree_through(tree, labels, representation, config, copies),
+        tree=_tree_through(
+            tree,
+            labels,
+            representation,
+            config,
+            copies if state.constraints is None else state.constraints.units,
+        ),
         embedding=representation.vectors,
         neighbors=representation.neighbors,
         sigma2=graph.sigma2,
@@ -236,6 +247,8 @@ def _choose(candidates: dict[str, NDArray[np.int32]], graph: Digraph, inputs: In
     fits = {name: modularity(graph, labels) for name, labels in candidates.items()}
     chosen = max(fits, key=fits.__getitem__)
     if inputs is None:
+        return chosen
+    if "linkage" not in candidates:
         return chosen
     kept, possible = (modularity(inputs.graph, candidates[name]) for name in (chosen, "linkage"))
     return "linkage" if kept < LEAST_KEPT * possible else chosen
@@ -266,6 +279,7 @@ def _tree_through(
         first_copies=copies,
         n_near=config.n_near,
         lam=config.lam,
+        apart=representation.apart,
     )
 
 
@@ -276,6 +290,7 @@ def with_labels(
     *,
     by_hand: NDArray[np.bool_] | None = None,
     first_copies: NDArray[np.int64] | None = None,
+    constraints: Constraints | None = None,
 ) -> Result:
     """Return a result with edited labels, and with confidence and tree updated accordingly.
 
@@ -291,6 +306,8 @@ def with_labels(
         (n,) whether each sample was moved by hand; the confidence of these is 1.
     first_copies
         (n,) index of the original of each sample, for exact copies.
+    constraints
+        What cuts of the tree must obey, as far as the labels do.
 
     Examples
     --------
@@ -304,7 +321,7 @@ def with_labels(
     if by_hand is not None:
         confidence[by_hand] = 1.0
     copies = np.arange(len(labels)) if first_copies is None else first_copies
-    representation = Representation(result.embedding, result.neighbors, result.graph)
+    representation = Representation(result.embedding, result.neighbors, result.graph, constraints)
     return replace(
         result,
         labels=labels,
@@ -342,12 +359,14 @@ def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
     """
     m = _reachable(result.tree, k)
     warn_of_fewer_clusters(m, k)
+    warn_of_more_clusters(m, k)
     return result.labels if m == result.n_clusters else cut_tree(result.tree, m, config)
 
 
 def _reachable(tree: MergeTree, k: int) -> int:
-    """Return k, or the number of different samples if that is less."""
-    return tree.n_different if tree.n_different < k <= tree.n_samples else k
+    """Return k, or the nearest number that copies and constraints allow."""
+    k = tree.n_different if tree.n_different < k <= tree.n_samples else k
+    return max(k, tree.fewest) if k >= tree.n_clusters else k
 
 
 def warn_of_fewer_clusters(n_clusters: int, asked: int) -> None:
@@ -361,6 +380,21 @@ def warn_of_fewer_clusters(n_clusters: int, asked: int) -> None:
         warnings.warn(
             f"{n_clusters} clusters instead of {asked}: there are only {n_clusters} different "
             "samples",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_more_clusters(n_clusters: int, asked: int) -> None:
+    """Warn that there are more clusters than were asked for, because of constraints.
+
+    Examples
+    --------
+    >>> warn_of_more_clusters(3, 3)
+    """
+    if n_clusters > asked:
+        warnings.warn(
+            f"{n_clusters} clusters instead of {asked}: corrections keep so many apart",
             UserWarning,
             stacklevel=3,
         )

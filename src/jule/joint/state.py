@@ -23,6 +23,7 @@ from safetensors.numpy import load, save
 
 from jule.files import parse_json, read_regular, write_atomic
 from jule.forward import MergeTree
+from jule.forward.constraints import Constraints
 from jule.joint.clustering import Inputs, Representation
 from jule.joint.config import Config
 from jule.joint.values import finite_in, is_number, object_of, shortened, whole_in
@@ -53,6 +54,9 @@ class Period:
         The time of each stage: train, embed, neighbours, merge.
     nmi, ac
         The scores of the clusters after merging, where true classes were given.
+    recall
+        The share of the true neighbours that were found; 1 if they were searched exactly, and
+        otherwise estimated on a thousand samples.
     member
         The network of an ensemble, counted from 0; their number, for the last period, which
         clusters the representations of all of them.
@@ -71,6 +75,7 @@ class Period:
     seconds: dict[str, float]
     nmi: float | None = None
     ac: float | None = None
+    recall: float = 1.0
     member: int = 0
 
     @classmethod
@@ -85,7 +90,8 @@ class Period:
         """
         counts = ("round", "number", "clusters_before", "clusters_after", "steps", "images")
         scores = ("loss_first", "loss_last", "affinity_first", "affinity_last", "nmi", "ac")
-        values = object_of(value, "a period", frozenset({*counts, *scores, "seconds", "member"}))
+        others = {"seconds", "member", "recall"}
+        values = object_of(value, "a period", frozenset({*counts, *scores, *others}))
         seconds = object_of(values.get("seconds"), "seconds")
         # Losses and affinities may be infinite or NaN in a run that did not learn.
         for name in scores:
@@ -93,6 +99,7 @@ class Period:
                 raise ValueError(f"{name} must be a number, got {shortened(values[name])}")
         checked: dict[str, Any] = {name: whole_in(values, name) for name in counts}
         checked["member"] = whole_in({"member": 0} | values, "member")  # 0 in older histories
+        checked["recall"] = finite_in({"recall": 1.0} | values, "recall")
         checked |= {name: values.get(name) for name in scores}
         return cls(**checked, seconds={str(stage): finite_in(seconds, stage) for stage in seconds})
 
@@ -130,6 +137,8 @@ class State:
         The samples before learning, as they were clustered first; not saved either.
     member_trees
         The merge trees of the networks of an ensemble, after its last period; not saved either.
+    constraints
+        What all clusterings must obey; given again when a run is resumed.
     """
 
     member: int = 0
@@ -146,6 +155,7 @@ class State:
     representation: Representation | None = field(default=None, repr=False)
     inputs: Inputs | None = field(default=None, repr=False)
     member_trees: tuple[MergeTree, ...] | None = field(default=None, repr=False)
+    constraints: Constraints | None = field(default=None, repr=False)
 
     @property
     def n_clusters(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from jule.backward.fused import can_fuse, normalize_and_activate
 from jule.backward.networks.base import Network, init_weights
 from jule.backward.plan import CHANNELS, KERNEL, OUTPUTS, layer_plan
 
@@ -61,7 +62,7 @@ class ConvNet(Network):
         """
         maps = []
         for block in self.blocks:
-            x = block(x)  # (n, 50, h', w')
+            x = _apply_block(block, x)  # (n, 50, h', w')
             maps.append(x.flatten(1))
         return [*maps, self.top(maps[-1])]
 
@@ -69,9 +70,22 @@ class ConvNet(Network):
         """Map images (n, c, h, w) to vectors (n, 160)."""
         x = x.to(memory_format=torch.channels_last)
         for block in self.blocks:
-            x = block(x)
+            x = _apply_block(block, x)
         top: Tensor = self.top(x.flatten(1))
         return top
+
+
+def _apply_block(block: nn.Module, x: Tensor) -> Tensor:
+    """Apply a convolution and what follows it, in as few passes over the maps as possible."""
+    assert isinstance(block, nn.Sequential)
+    convolution, norm, *others = block
+    assert isinstance(norm, nn.BatchNorm2d)
+    maps: Tensor = convolution(x)
+    if can_fuse(maps, norm):
+        return normalize_and_activate(maps, norm, pooled=len(others) > 1)
+    for module in (norm, *others):
+        maps = module(maps)
+    return maps
 
 
 def _use_channels_last(network: nn.Module) -> None:

@@ -11,7 +11,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-if os.environ.get("JULE_COMPILE") == "0":
+IS_COMPILED = os.environ.get("JULE_COMPILE") != "0"
+
+if not IS_COMPILED:
     prange = range
 
     def njit(function: Callable | None = None, **_options: Any) -> Callable:
@@ -25,4 +27,4 @@ if os.environ.get("JULE_COMPILE") == "0":
 else:
     from numba import get_num_threads, njit, prange  # type: ignore[assignment]
 
-__all__ = ["get_num_threads", "njit", "prange"]
+__all__ = ["IS_COMPILED", "get_num_threads", "njit", "prange"]
