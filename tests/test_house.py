@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import jule
-from jule.runs.edits import labels_id
 from jule.runs.folder import RunFolder
+from jule.runs.page_edits import labels_id
 from jule.runs.results import read_results
 
 ROOT = Path(jule.__file__).parent
@@ -19,15 +19,16 @@ REPOSITORY = ROOT.parents[1]
 
 # Lowest first: a room knows itself and the rooms below its layer, not those beside it.
 LAYERS = (
-    {"files", "memory", "text"},
-    {"locks", "progress"},
+    {"files", "jit", "memory", "text"},
+    {"locks", "progress", "ranks"},
     {"forward", "backward", "features", "images", "evaluation"},
-    {"joint"},
+    {"joint", "corrections"},
     {"runs"},
     {"baselines", "export", "report"},
-    {"run", "estimator", "comparison"},
+    {"run", "estimator", "comparison", "serve"},
     {"paper"},
     {"cli"},
+    {"__main__"},
 )
 LAYER = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
@@ -35,12 +36,16 @@ LAYER = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 LIBRARIES = {
     "files": {"numpy"},
     "progress": {"rich"},
-    "forward": {"numpy", "numba", "threadpoolctl", "pynndescent"},
+    "ranks": {"numpy", "torch"},
+    "jit": {"numba"},
+    "forward": {"numpy", "threadpoolctl", "pynndescent"},
     "backward": {"numpy", "torch"},
     "features": {"numpy", "torch", "onnxruntime", "huggingface_hub"},
     "backward.settings": set(),
     "backward.plan": {"numpy"},
     "evaluation": {"numpy", "scipy", "sklearn"},
+    "corrections": {"numpy"},
+    "serve": {"numpy", "starlette", "uvicorn"},
 }
 
 

@@ -15,9 +15,10 @@ import jule
 from jule.images import open_source
 from jule.joint import Config
 from jule.locks import LockedError
-from jule.runs.edits import labels_id, parse_edits
+from jule.runs.edits import parse_edits
 from jule.runs.execute import execute
 from jule.runs.folder import create_run
+from jule.runs.page_edits import labels_id
 from jule.runs.tables import parse_labels
 
 
@@ -129,7 +130,7 @@ def test_apply_takes_a_file_a_dict_or_edits(own, tmp_path):
     assert (tmp_path / "sorted" / "cluster-01 ones").is_dir()
 
 
-@pytest.mark.parametrize("edits", [[], 7, None, {}, [{"format": "jule-edits-2"}]])
+@pytest.mark.parametrize("edits", [[], 7, {}, [{"format": "jule-edits-2"}]])
 def test_apply_refuses_anything_else(own, edits):
     with pytest.raises(ValueError, match="not a file of edits"):
         own.apply(edits)

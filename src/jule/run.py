@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.corrections.edits import EditLog
 from jule.export.folders import Exported
 from jule.export.pictures import export_pictures
 from jule.images import Samples, open_source
@@ -19,11 +20,12 @@ from jule.images.read import read_one
 from jule.joint.result import recut
 from jule.progress import Progress
 from jule.report import Report
-from jule.runs.edits import Edits, apply_edits, parse_edits, read_edits
+from jule.runs.edits import apply_edits, parse_edits, read_edits
 from jule.runs.encoding import ENCODING, encode, encoder_of
 from jule.runs.execute import make_map
 from jule.runs.folder import RunFolder
 from jule.runs.maps import read_map
+from jule.runs.page_edits import PageEdits
 from jule.runs.predict import Prediction, most_similar, predict_samples, read_for_run
 from jule.runs.results import RunResults, check_finished, read_network, read_results
 
@@ -251,17 +253,20 @@ class Run(RunFolder):
             self, self.results, Path(to), k=k, how=how, source=source, progress=progress
         )
 
-    def apply(self, edits: str | os.PathLike[str] | dict[str, Any] | Edits) -> int:
-        """Apply edits made on the page; return the number of images that were moved.
+    def apply(
+        self, edits: str | os.PathLike[str] | dict[str, Any] | EditLog | PageEdits | None = None
+    ) -> int:
+        """Apply edits and write labels.csv; return the number of images that were moved.
 
         Parameters
         ----------
         edits
-            The JSON file that the page downloads, or its content.
+            The JSON file that the page downloads, edits.json of another run, or the content of
+            such a file. By default, the edits that the run has already.
         """
         if isinstance(edits, str | os.PathLike):
             edits = read_edits(Path(edits))
-        elif not isinstance(edits, Edits):
+        elif edits is not None and not isinstance(edits, EditLog | PageEdits):
             edits = parse_edits(edits)
         check_finished(self)
         self.results, n_moved = apply_edits(self, edits)

@@ -14,7 +14,8 @@ from jule.cli import COMMANDS
 from jule.images import load_dataset
 
 JULE = Path(sys.executable).with_name("jule")
-NAMES = [command.__name__.rstrip("_") for command in COMMANDS]  # map_ is the command map
+# map_ is the command map, and import_labels is import-labels.
+NAMES = [command.__name__.rstrip("_").replace("_", "-") for command in COMMANDS]
 
 
 def test_help_lists_every_command(jule):
@@ -43,6 +44,7 @@ def test_no_arguments_show_the_help(jule):
 NOT_A_RUN = {
     "resume": ["resume", "."],
     "report": ["report", "."],
+    "serve": ["serve", ".", "--no-browser"],
     "apply": ["apply", ".", "edits.json"],
     "predict": ["predict", ".", "photos"],
     "similar": ["similar", ".", "a.png"],

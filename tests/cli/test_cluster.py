@@ -239,3 +239,11 @@ def test_other_data_is_not_resumed(jule, refused, arrays, copied):
         (copied / name).unlink()
     message = refused("resume", copied, "--source", arrays / "digits.npz")
     assert "the data differs from that of" in message
+
+
+def test_a_run_that_does_not_fit_into_memory_is_not_started(refused, tmp_path, monkeypatch):
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 255, (30, 8, 8), "u1"))
+    monkeypatch.setattr("jule.memory.available_memory", lambda: 10**8)
+    message = refused("cluster", tmp_path / "images.npy", "-k", 2, "-o", tmp_path / "run")
+    assert "clustering 30 images needs 600 MB of memory, but only 100 MB are available" in message
+    assert not (tmp_path / "run").exists()

@@ -266,6 +266,7 @@ def test_an_encoder_that_returns_nan_is_one_clear_line(refused, pictures, tmp_pa
     message = refused("cluster", pictures, *options)
     assert "returned values that are not finite" in message
     assert message.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(not has_photos_weights(), reason="needs jule[photos]")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from jule.runs.edits import labels_id
 from jule.runs.folder import RunFolder
+from jule.runs.page_edits import labels_id
 from jule.runs.results import read_results
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="makes links")

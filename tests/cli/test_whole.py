@@ -12,8 +12,8 @@ from PIL import Image
 
 from jule.files import checked_json, parse_checked_json
 from jule.locks import hold
-from jule.runs.edits import labels_id
 from jule.runs.folder import RunFolder
+from jule.runs.page_edits import labels_id
 from jule.runs.results import read_results
 from jule.runs.trust import sign
 

@@ -176,13 +176,18 @@ class Broken(nn.Module):
         ("empty", "instead of one"),
         ("one", "instead of"),
         ("tuple", "a tuple instead of a tensor"),
-        ("same", "the same vector for all pictures"),
         ("number", "instead of one vector"),
     ],
 )
 def test_broken_encoders_are_named(tmp_path, how, message):
     encoder = ModuleEncoder(Broken(how), Preprocessing(8, 8))
     with pytest.raises(ValueError, match=rf"the encoder module:Broken returned .*{message}"):
+        encode_images(encoder, IMAGES, cache=tmp_path)
+
+
+def test_an_encoder_that_tells_nothing_apart_is_named(tmp_path):
+    encoder = ModuleEncoder(Broken("same"), Preprocessing(8, 8))
+    with pytest.warns(UserWarning, match=r"module:Broken returned the same vector for all"):
         encode_images(encoder, IMAGES, cache=tmp_path)
 
 

@@ -18,9 +18,9 @@ QUIET = (
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium; tests that need it skip where there is none."""
+    """Chromium; tests that need it skip where there is none. One at a time can be driven."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="the page is tested in a browser: pip install playwright"
     )

@@ -6,17 +6,17 @@ import subprocess
 
 import pytest
 
-from jule.report.page import SCRIPTS, TEMPLATES, json_for_html
+from jule.report.page import SCRIPTS, SERVED_SCRIPTS, TEMPLATES, json_for_html
 
 FILES = sorted(path.name for path in (TEMPLATES / "js").iterdir())
 FORBIDDEN = {
     r"\.(inner|outer)HTML|insertAdjacentHTML|document\.write": "text would become markup",
     r"\beval\(|new Function|setTimeout\(\s*[\"'`]": "text would be run",
-    r"\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|\bimport\b": "calls out",
     r"\bvar\b": "let and const say more",
     r"[^=!]==[^=]|!=[^=]": "compares loosely",
     r"console\.": "left from looking for a mistake",
 }
+CALLS_OUT = r"\bfetch\(|XMLHttpRequest|WebSocket|EventSource|sendBeacon|\bimport\b"
 
 
 def text_of(name):
@@ -24,13 +24,22 @@ def text_of(name):
 
 
 def test_every_script_is_part_of_the_page():
-    assert {f"{name}.js" for name in SCRIPTS} == set(FILES)
+    assert {f"{name}.js" for name in SERVED_SCRIPTS} == set(FILES)
+
+
+def test_only_a_served_page_can_call_its_server():
+    assert set(SERVED_SCRIPTS) - set(SCRIPTS) == {"served"}
+    called = re.findall(r"fetch\((.*?)[,)]", text_of("served.js"))
+    assert called == ["path", "`pictures/${image}`"]
+    asked = re.findall(r"(?:ask|send)\(\"(.*?)\"", text_of("served.js"))
+    assert all(re.fullmatch(r"[a-z]+", path) for path in asked)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_scripts_are_plain(name):
     text = text_of(name)
     code = "\n".join(line.split("// ")[0] for line in text.splitlines())
+    assert name == "served.js" or not re.findall(CALLS_OUT, code), f"{name} calls out"
     for pattern, why in FORBIDDEN.items():
         found = re.findall(pattern, code.replace("value != null", ""))
         assert not found, f"{name}: {pattern} {why}"

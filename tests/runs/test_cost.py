@@ -1,7 +1,9 @@
 """The estimate of what a run will need."""
 
+from dataclasses import replace
+
 from jule.joint import Config, preset
-from jule.runs.cost import estimate_cost
+from jule.runs.cost import GRAPH_BYTES, estimate_cost
 
 CONFIG = Config(n_clusters=10)
 
@@ -9,7 +11,15 @@ CONFIG = Config(n_clusters=10)
 def test_more_images_take_longer_and_more_memory():
     few, many = (estimate_cost(n, (28, 28), CONFIG) for n in (1_000, 1_000_000))
     assert 0 < few.seconds < many.seconds
-    assert many.memory - few.memory == 4 * 28 * 28 * (1_000_000 - 1_000)
+    assert many.memory - few.memory == (4 * 28 * 28 + GRAPH_BYTES) * (1_000_000 - 1_000)
+
+
+def test_approximate_neighbours_take_less_time_with_many_images():
+    exact, approximate = (
+        estimate_cost(1_000_000, (28, 28), replace(CONFIG, neighbors=how)).seconds
+        for how in ("exact", "approximate")
+    )
+    assert approximate < exact / 3
 
 
 def test_colour_counts_in_memory():

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from jule.images import load_dataset
-from jule.runs.edits import apply_edits, labels_id, parse_edits, read_edits
+from jule.runs.edits import apply_edits, parse_edits, read_edits
 from jule.runs.folder import RunFolder
-from jule.runs.results import read_automatic, read_results
+from jule.runs.page_edits import labels_id
+from jule.runs.results import read_found, read_results
 from jule.runs.tables import parse_labels
 from tests.report.made import run_of
 from tests.sealing import reseal
@@ -86,7 +87,7 @@ def test_names_and_moves_are_written_and_the_found_labels_are_kept(run):
         assert np.flatnonzero(found.by_hand).tolist() == [image]
     np.testing.assert_allclose(again.result.confidence, results.result.confidence, atol=5e-5)
     np.testing.assert_array_equal(again.result.tree.merges, results.result.tree.merges)
-    np.testing.assert_array_equal(read_automatic(run).labels, before)
+    np.testing.assert_array_equal(read_found(run).result.labels, before)
 
 
 def test_apply_changes_labels_and_manifest_and_nothing_else(run):
@@ -94,7 +95,7 @@ def test_apply_changes_labels_and_manifest_and_nothing_else(run):
     apply(run, edits_for(run, names={"0": "a"}, moves=[move(members(run, 0)[0], 1)]))
     apply(run, edits_for(run, names={"0": "b"}))
     after = {path.name: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
-    assert set(after) == set(before) | {"labels_auto.csv"}
+    assert set(after) == set(before) | {"labels_auto.csv", "edits.json"}
     changed = {name for name, content in before.items() if after[name] != content}
     assert changed == {"labels.csv", "manifest.json"}
 
@@ -215,19 +216,32 @@ def test_new_and_empty_clusters_leave_no_gap(run):
     assert results.cluster_names == {1: "two", 2: "new"}
 
 
-def test_edits_of_an_older_page_start_from_the_labels_it_showed(run):
+def test_edits_of_an_older_page_are_added_to_those_it_did_not_know(run):
     a, b = members(run, 0)[:2]
     first = edits_for(run, names={"1": "ones"}, moves=[move(a, 1)])
-    second = edits_for(run, moves=[move(b, 1)])  # from the same page, which did not know of `a`
+    second = edits_for(run, names={"2": "twos"}, moves=[move(b, 1)])  # of the same page
     apply(run, first)
     found = labels_of(run, "labels_auto.csv")
-    with pytest.warns(UserWarning, match=r"earlier moves \(1\) are undone"):
-        results, _ = apply(run, second)
-    assert results.result.labels[b] == 1
-    assert results.result.labels[a] == found[a] == 0
-    assert np.flatnonzero(results.by_hand).tolist() == [b]
-    assert results.cluster_names == {1: "ones"}
+    results, _ = apply(run, second)
+    assert results.result.labels[[a, b]].tolist() == [1, 1]
+    assert np.flatnonzero(results.by_hand).tolist() == sorted([a, b])
+    assert results.cluster_names == {1: "ones", 2: "twos"}
     np.testing.assert_array_equal(labels_of(run, "labels_auto.csv"), found)
+
+
+def test_two_clusters_of_one_name_get_two(run):
+    with pytest.warns(UserWarning, match="two clusters are called 'cats'"):
+        results, _ = apply(run, edits_for(run, names={"0": "cats", "2": "cats"}))
+    assert results.cluster_names == {0: "cats", 2: "cats (2)"}
+
+
+def test_clusters_that_swap_all_their_images_swap_their_names(run):
+    before = labels_of(run)
+    moves = [move(image, 1 - before[image]) for image in np.flatnonzero(before < 2)]
+    results, _ = apply(run, edits_for(run, names={"0": "zeros", "1": "ones"}, moves=moves))
+    by_name = {name: results.result.labels == c for c, name in results.cluster_names.items()}
+    np.testing.assert_array_equal(by_name["zeros"], before == 1)
+    np.testing.assert_array_equal(by_name["ones"], before == 0)
 
 
 def test_a_page_that_is_neither_of_these_is_refused(run):

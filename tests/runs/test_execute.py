@@ -18,11 +18,11 @@ from jule.images import fingerprint, load_dataset
 from jule.joint import Config
 from jule.joint.state import load_state
 from jule.runs.completion import complete
-from jule.runs.edits import labels_id
 from jule.runs.execute import execute
 from jule.runs.folder import RunFolder, create_run, unfinished_run
 from jule.runs.manifest import DamagedError
 from jule.runs.names import STATES
+from jule.runs.page_edits import labels_id
 from jule.runs.reading import read_again
 from jule.runs.results import read_network, read_results
 from tests.sealing import reseal
@@ -30,8 +30,8 @@ from tests.sealing import reseal
 QUICK = Config(n_clusters=5, n_periods=3, rounds=1, min_images=600, epochs=1.0)
 FILES = {
     "config.json", "history.json", "snapshots", "labels.csv", "labels_sf.npy", "labels_rc.npy",
-    "embedding.npy", "neighbors.npz", "input_neighbors.npz", "tree.npz", "network.safetensors",
-    "result.json", "manifest.json",
+    "digests.npy", "embedding.npy", "neighbors.npz", "input_neighbors.npz", "tree.npz",
+    "network.safetensors", "result.json", "manifest.json",
 }  # fmt: skip
 SAME = ("labels.csv", "labels_sf.npy", "labels_rc.npy", "embedding.npy", "tree.npz")
 
@@ -180,7 +180,7 @@ KILLER = """
 import os, random, signal, sys, time
 import numpy as np
 import jule.files
-from jule.runs.edits import labels_id
+from jule.runs.page_edits import labels_id
 from jule.runs.execute import execute
 from jule.runs.folder import RunFolder, create_run
 

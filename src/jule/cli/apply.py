@@ -13,14 +13,24 @@ from jule.cli.output import say, warn
 def apply(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
     edits: Annotated[
-        Path, typer.Argument(metavar="EDITS", help="The JSON file downloaded from the page.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[EDITS]",
+            help="The JSON file downloaded from the page, or edits.json of another run. "
+            "Default: the edits that the run has.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Apply names and moves made on the page to labels.csv, and make the page again.
+    """Add names, moves and other corrections to a run; write labels.csv and the page again.
 
-    The labels as they were found are kept in labels_auto.csv.
+    The labels as they were found are kept in labels_auto.csv, and all corrections in edits.json.
 
-    Example: jule apply photos-run edits.json
+    Examples:
+
+      jule apply photos-run edits.json
+
+      jule apply photos-run
     """
     from jule.cli.reading import agreed_source, counted
     from jule.cli.report import write_report
@@ -32,7 +42,7 @@ def apply(
 
     folder = RunFolder(run)
     check_finished(folder)
-    asked = read_edits(edits)
+    asked = None if edits is None else read_edits(edits)
     source = agreed_source(folder)
     with hold(run):
         results, n_moved = apply_edits(folder, asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jule.cli import ranks
+from jule.cli.errors import is_plain_file
 from jule.cli.output import say, status
 from jule.cli.reading import (
     AspectOption,
@@ -34,7 +37,9 @@ from jule.cli.reading import (
     warn_of_small_pictures,
 )
 from jule.features.registry import PIXELS
+from jule.memory import check_memory
 from jule.progress import progress_bars, reading_bar
+from jule.ranks import LostRankError
 from jule.runs.encoding import (
     AUTO,
     ENCODING,
@@ -44,9 +49,12 @@ from jule.runs.encoding import (
     encode,
     encoder_of,
     encoder_spec,
+    try_encoder,
 )
+from jule.runs.names import EDITS
 
 if TYPE_CHECKING:
+    from jule.corrections.edits import EditLog
     from jule.features import Encoder
     from jule.images import Samples
     from jule.runs.folder import RunFolder
@@ -110,7 +118,7 @@ def cluster(
         str,
         typer.Option(
             help="What the clustering sees: pixels, or a pretrained encoder: photos, onnx:FILE, "
-            "timm:MODEL or open_clip:MODEL. "
+            "timm:MODEL or open_clip:MODEL/WEIGHTS. "
             "Default: photos for colour pictures of more than 64 pixels, if it is installed."
         ),
     ] = AUTO,
@@ -131,10 +139,24 @@ def cluster(
     augment: Annotated[
         bool | None, typer.Option(help="Warp training images a little where it does no harm.")
     ] = None,
+    neighbors: Annotated[
+        str | None,
+        typer.Option(
+            help="How neighbours are searched: exact, approximate or auto, which is exact up to "
+            "200,000 images."
+        ),
+    ] = None,
     n_components: Annotated[
         int | None,
         typer.Option(
             "--components", min=1, help="Also learn a map of so many dimensions, like jule map."
+        ),
+    ] = None,
+    edits: Annotated[
+        Path | None,
+        typer.Option(
+            help="edits.json of another run: its names and corrections hold in this one, too. "
+            "With --overwrite, those of the run that is replaced are kept by default."
         ),
     ] = None,
     device: DeviceOption = "auto",
@@ -154,6 +176,8 @@ def cluster(
       jule cluster "photos/2024-*/**/*.jpg" --size 96 --aspect fit --out run
 
       jule cluster digits.npz -k 10 --seed 0 --ensemble 3 --out digits-run
+
+      jule cluster photos -k 20 --edits photos-run/edits.json --out photos-20
     """
     # Report bad input before loading torch, which takes seconds.
     check_reading_options(size, aspect, colour)
@@ -164,7 +188,13 @@ def cluster(
     from jule.runs.folder import check_new_folder, check_run_folder, create_run
     from jule.runs.update import is_empty
 
-    given: dict[str, Any] = {"rounds": rounds, "eta": eta, "epochs": epochs, "augment": augment}
+    given: dict[str, Any] = {
+        "rounds": rounds,
+        "eta": eta,
+        "epochs": epochs,
+        "augment": augment,
+        "neighbors": neighbors,
+    }
     if features not in (AUTO, PIXELS) and (size is not None or colour != "auto"):
         option = "--colour" if size is None else "--size"
         raise ValueError(
@@ -182,6 +212,13 @@ def cluster(
     )
     settings()  # raises for bad values, before reading
     check_preset(preset, features)
+    if not ranks.current().is_first:
+        ranks.follow(source, cache, device, settings)
+        return
+    if overwrite and edits is None and is_plain_file(os.path.join(out, EDITS)):
+        edits = out / EDITS
+        say(f"the corrections in {edits} are kept")
+    log = None if edits is None else _log_for_new_run(edits)
     opened = open_not_empty(source, folder_classes=folder_classes)
     if n_clusters is not None and n_clusters > len(opened):
         raise ValueError(
@@ -210,16 +247,30 @@ def cluster(
         data = read_images(
             opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show
         )
+    from jule.files import write_atomic
+    from jule.runs.corrected import log_bytes
     from jule.runs.reading import write_reading
 
     with status(LOADING):
         from jule.joint.loop import check_clusterable
+        from jule.runs.cost import estimate_memory
     config = settings(of=kind_of(data.samples.shape[1:], encoded=encoder is not None))
     check_clusterable(data.samples, config)
+    shape, is_encoded = data.samples.shape[1:], encoder is not None
+    needed = estimate_memory(len(data), shape, config, encoded=is_encoded)
+    check_memory(round(needed), f"clustering {counted(len(data), 'image')}")
     if encoder is not None:
         from jule.features.base import check_pictures
 
         check_pictures(data.samples)
+        try_encoder(encoder, data.samples, Path(cache) if cache else None)
+    ranks.lead(
+        data,
+        config,
+        absolute(source),
+        folder_classes=folder_classes,
+        encoded=encoder is not None,
+    )
     with _held(out):
         run = create_run(
             out,
@@ -232,7 +283,23 @@ def cluster(
             overwrite=overwrite,
         )
         write_reading(run, data)
+        if log is not None:
+            write_atomic(run.path(EDITS), log_bytes(log))
         run_and_report(run, data, device, encoder, cache)
+
+
+def _log_for_new_run(path: Path) -> EditLog:
+    """Read edits that a new run takes over."""
+    from jule.corrections.edits import EditLog
+    from jule.runs.edits import read_edits
+
+    found = read_edits(path)
+    if not isinstance(found, EditLog):
+        raise ValueError(
+            f"{path} belongs to the page of one run: apply it there first (jule apply RUN {path}), "
+            "and give RUN/edits.json here"
+        )
+    return found
 
 
 @contextmanager
@@ -270,6 +337,9 @@ def resume(
     from jule.locks import hold
     from jule.runs.folder import RunFolder, unfinished_run
 
+    if not ranks.current().is_first:
+        ranks.follow(source, cache, device)
+        return
     if unfinished_run(run) is None:
         RunFolder(run).about()  # raises unless there is a run
     check_device(device)
@@ -287,6 +357,14 @@ def resume(
             data = read_again(
                 unfinished, where, cache=Path(cache) if cache else None, progress=show
             )
+        about = unfinished.about()
+        ranks.lead(
+            data,
+            unfinished.config(),
+            where or about["source"],
+            folder_classes=about["folder_classes"],
+            encoded=encoder is not None,
+        )
         write_reading(unfinished, data)
         run_and_report(unfinished, data, device, encoder, cache)
 
@@ -325,11 +403,14 @@ def run_and_report(
     with status(LOADING):
         from jule.cli.report import write_report
         from jule.cli.show import print_clusters
+        from jule.joint.team import SINGLE
         from jule.report import Report
+        from jule.runs.edits import apply_edits, run_constraints
         from jule.runs.execute import execute
         from jule.runs.folder import RunFolder
 
     home = run.home
+    constraints = run_constraints(run, data)
     print_skipped(data, str(home / "skipped.csv"))
     if data.spec is not None:
         say(f"{len(data):,} pictures, resized to {data.spec}")
@@ -343,6 +424,7 @@ def run_and_report(
                 cache=Path(cache) if cache else None,
                 progress=partial(show, ENCODING),
             )
+            team = ranks.start(samples, encoded=encoder is not None)
             results = execute(
                 run,
                 samples,
@@ -351,16 +433,25 @@ def run_and_report(
                 labels=data.labels,
                 first_copies=data.first_copies,
                 data=data.fingerprint,
+                constraints=constraints,
                 device=device,
                 progress=show,
+                team=team or SINGLE,
             )
+    except LostRankError as error:
+        how = f"then resume with any number of processes: jule resume {home}"
+        raise LostRankError(f"{error}; {how}") from None
     except KeyboardInterrupt:
         say(f"jule: stopped; resume with: jule resume {home}", err=True)
         raise typer.Exit(130) from None
+    if team is not None:
+        team.end()
+    finished = RunFolder(home)  # a run that replaces another one has moved there
+    if constraints is not None:
+        results, _ = apply_edits(finished)
     print_clusters(results, data.labels)
     say(f"{len(data):,} images in {results.seconds:.0f} s; results: {home}")
     say(f"To sort the pictures into folders: jule export {home} --to DIR")
-    finished = RunFolder(home)  # a run that replaces another one has moved there
     write_report(
         finished,
         lambda show: Report.of_run(finished, results=results, images=data.samples, progress=show),

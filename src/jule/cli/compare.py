@@ -69,8 +69,8 @@ def compare(
     features: Annotated[
         str,
         typer.Option(
-            help="pixels, or an encoder (photos, onnx:FILE, timm:MODEL, open_clip:MODEL), or a "
-            "finished run: the representation that it learned."
+            help="pixels, or an encoder (photos, onnx:FILE, timm:MODEL, "
+            "open_clip:MODEL/WEIGHTS), or a finished run: the representation that it learned."
         ),
     ] = PIXELS,
     seeds: Annotated[

@@ -67,10 +67,13 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; whatever it raises becomes an exit code."""
+        from jule.cli.ranks import joined
+
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _warn_in_one_line
-                return super().invoke(ctx)
+                with joined(self._name()):
+                    return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -105,7 +108,10 @@ class Commands(TyperGroup):
 
     def _command(self) -> str:
         """Return the command that was typed, as far as it is known."""
-        return " ".join(["jule", *[one for one in self.arguments if one in self.commands][:1]])
+        return f"jule {self._name()}".rstrip()
+
+    def _name(self) -> str:
+        return next((one for one in self.arguments if one in self.commands), "")
 
 
 def _debug_first(arguments: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from jule.cli.reading import MovedEncoder, check_not_own
 if TYPE_CHECKING:
     from jule.export.folders import Exported
     from jule.runs.folder import RunFolder
+    from jule.runs.tables import Columns
 
 MOST_LINES = 10
 
@@ -41,8 +42,20 @@ def export(
         Path | None,
         typer.Option(help="Write path, cluster, confidence, rank and name to this file."),
     ] = None,
+    csv: Annotated[Path | None, typer.Option(help="The same as CSV, for spreadsheets.")] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the clusters, with their pictures, to this file.")
+    ] = None,
+    xmp: Annotated[
+        bool,
+        typer.Option(
+            "--xmp",
+            help="With --to: copy the pictures, and write an XMP file with the name of the cluster "
+            "beside each copy, for photo managers. Nothing is written beside the originals.",
+        ),
+    ] = False,
 ) -> None:
-    """Export the results of a run: sorted pictures, an ONNX network, a Parquet table.
+    """Export the results of a run: sorted pictures, tables, keywords, an ONNX network.
 
     Existing files in the folder of sorted pictures are not changed.
     A second call only adds what is missing.
@@ -54,16 +67,24 @@ def export(
       jule export photos-run --to sorted-7 -k 7
 
       jule export photos-run --to sorted --how copy --onnx net.onnx
+
+      jule export photos-run --to tagged --xmp
+
+      jule export photos-run --csv labels.csv --json clusters.json
     """
+    from jule.cli.reading import counted
+    from jule.files import json_bytes, write_atomic
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
 
-    if to is None and onnx is None and parquet is None:
+    if xmp and to is None:
+        raise ValueError("--xmp writes beside copies of the pictures: say where, with --to DIR")
+    if all(one is None for one in (to, onnx, parquet, csv, json)):
         raise ValueError(
-            "nothing to export: use --to, --onnx or --parquet, for example "
+            "nothing to export: use --to, --csv, --json, --onnx or --parquet, for example "
             "`jule export photos-run --to sorted`"
         )
-    for file in (onnx, parquet):
+    for file in (onnx, parquet, csv, json):
         _check_parent(file)
         check_not_own(file, run)
     folder = RunFolder(run)
@@ -73,6 +94,15 @@ def export(
 
         write_parquet(parquet, results.columns(n_clusters))
         say(f"{len(results.names):,} rows: {parquet}")
+    if csv is not None:
+        from jule.runs.tables import labels_csv
+
+        write_atomic(csv, labels_csv(results.columns(n_clusters)), private=False)
+        say(f"{len(results.names):,} rows: {csv}")
+    if json is not None:
+        listed = clusters_as_json(results.columns(n_clusters))
+        write_atomic(json, json_bytes(listed), private=False)
+        say(f"{counted(len(listed), 'cluster')}: {json}")
     if onnx is not None:
         _export_onnx(folder, onnx, features)
     if to is not None:
@@ -89,9 +119,31 @@ def export(
                 k=n_clusters,
                 how=how,
                 source=where,
+                xmp=xmp,
                 progress=lambda done: bars("sorting", done),
             )
         print_exported(exported, to)
+
+
+def clusters_as_json(columns: Columns) -> list[dict[str, Any]]:
+    """Return a table of labels as a list of clusters, each with its pictures.
+
+    Examples
+    --------
+    >>> clusters_as_json(
+    ...     {"path": ["a"], "cluster": [0], "confidence": [1.0], "rank": [1], "name": ["x"],
+    ...      "index": [7]}
+    ... )
+    [{'cluster': 0, 'name': 'x', 'pictures': [{'path': 'a', 'index': 7, 'confidence': 1.0}]}]
+    """
+    clusters: dict[int, dict[str, Any]] = {}
+    heads = ("path", "cluster", "confidence", "name", "index")
+    for path, cluster, confidence, name, index in zip(
+        *(columns[head] for head in heads), strict=True
+    ):
+        one = clusters.setdefault(cluster, {"cluster": cluster, "name": name, "pictures": []})
+        one["pictures"].append({"path": path, "index": index, "confidence": confidence})
+    return [clusters[cluster] for cluster in sorted(clusters)]
 
 
 def _check_parent(file: Path | None) -> None:

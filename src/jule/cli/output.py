@@ -7,6 +7,7 @@ and brackets are never markup.
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from jule.ranks import is_helper, launched
 from jule.text import one_line, printable
 
 BYTES = ("utf-8", "surrogateescape")  # names that are not UTF-8 keep their bytes
@@ -58,10 +60,13 @@ def warn(message: str) -> None:
 
 def fail(message: str) -> None:
     """Print one line to standard error, in red: the command has failed."""
-    _line(f"jule: {one_line(message)}", err=True, colour="red")
+    where = f"rank {launched()[0]} on {socket.gethostname()}: " if is_helper() else ""
+    _line(f"jule: {where}{one_line(message)}", err=True, colour="red")
 
 
 def _line(text: str, *, err: bool, colour: str | None = None) -> None:
+    if is_helper() and colour != "red":
+        return
     stream = sys.stderr if err else sys.stdout
     shown = _encodable(printable(text), stream.encoding)
     with _open():
@@ -136,11 +141,16 @@ def _unix_lines(text: str) -> list[str]:
 def status(text: str) -> Iterator[None]:
     """Show a line with a spinner on standard error during the block, if it is a terminal.
 
+    Like all output except errors, it is left to the first of several processes.
+
     Examples
     --------
     >>> with status("loading"):
     ...     pass
     """
+    if is_helper():
+        yield
+        return
     with _Console(stderr=True).status(Text(printable(text))):
         yield
 

@@ -80,7 +80,8 @@ CacheOption = Annotated[
     str | None,
     typer.Option(
         "--cache",
-        help="Folder for decoded pictures. Default: $JULE_CACHE, or your cache folder.",
+        help="Folder for decoded pictures and for the vectors of encoders. "
+        "Default: $JULE_CACHE, or your cache folder.",
     ),
 ]
 

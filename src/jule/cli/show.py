@@ -13,20 +13,22 @@ MOST_CLASSES = 4
 
 
 def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
-    """Print the size and confidence of each cluster, and its true classes if they are known."""
+    """Print name, size and confidence of each cluster, and its true classes if they are known."""
     result = results.result
     if result.choice is not None:
         others = ", ".join(str(k) for k, _ in result.choice.candidates[1:])
         next_best = f"; next best: {others} (see jule cut)" if others else ""
         say(f"suggested number of clusters: {result.n_clusters}{next_best}")
-    columns = ["cluster", "images", "confidence"]
+    names = results.cluster_names
+    columns = ["cluster", *(["name"] if names else []), "images", "confidence"]
     if labels is not None:
         columns.append("true classes")
     sizes = np.bincount(result.labels)
     rows = []
     for cluster in range(min(len(sizes), MOST_ROWS)):
         inside = result.labels == cluster
-        row = [str(cluster), f"{sizes[cluster]:,}", f"{result.confidence[inside].mean():.2f}"]
+        row = [str(cluster), *([names.get(cluster, "")] if names else [])]
+        row += [f"{sizes[cluster]:,}", f"{result.confidence[inside].mean():.2f}"]
         if labels is not None:
             row.append(list_classes(labels[inside]))
         rows.append(row)

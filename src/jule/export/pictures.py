@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from jule.export.folders import Exported, Picture, sort_into_folders
 from jule.export.names import safe_text
+from jule.export.xmp import xmp_bytes
 from jule.images import ImageSource, Samples, read_images
 from jule.images.decoding.decode import open_picture
 from jule.joint.result import recut, recut_names
 from jule.runs.folder import RunFolder
 from jule.runs.predict import Prediction
-from jule.runs.reading import open_run_source
+from jule.runs.reading import find_again, open_run_source
 from jule.runs.results import RunResults
-
-GONE = "it is no longer there"
-UNCLEAR = "it cannot be told apart from others with its name, because the source has changed"
 
 
 def export_pictures(
@@ -30,6 +28,7 @@ def export_pictures(
     k: int | None = None,
     how: str | None = None,
     source: str | None = None,
+    xmp: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Exported:
     """Sort the pictures of a run into one folder per cluster.
@@ -46,14 +45,19 @@ def export_pictures(
         ``"link"`` or ``"copy"``; by default links where possible.
     source
         Where the pictures are, if they have been moved since the run.
+    xmp
+        Whether to write the name of its cluster into a sidecar file beside each picture. Pictures
+        are then copied: no file is ever written beside the originals.
     progress
         Called with the fraction that is done.
     """
+    if xmp and how == "link":
+        raise ValueError("sidecar files are written beside copies: use how='copy' (--how copy)")
     opened = open_run_source(run, source)
     places: list[int | str] = list(range(len(results.names)))  # an array is read as a whole
     if opened.array() is None:
         places = find_again(opened, results.names, results.indices.tolist())
-    elif not _is_same_array(run, opened):
+    elif not is_same_array(run, opened):
         raise ValueError(
             f"{opened.where} has changed since {run.home} was made: pass the original "
             "(source=..., --source)"
@@ -61,60 +65,15 @@ def export_pictures(
     k = results.result.n_clusters if k is None else k
     labels = recut(results.result, k, results.config)
     names = recut_names(results.result, results.cluster_names, k, results.config)
-    return _export(opened, places, results.names, labels.tolist(), k, names, to, how, progress)
+    how = "copy" if xmp else how
+    return _export(opened, places, results.names, labels.tolist(), k, names, to, how, progress, xmp)
 
 
-def _is_same_array(run: RunFolder, source: ImageSource) -> bool:
+def is_same_array(run: RunFolder, source: ImageSource) -> bool:
+    """Return whether a source that is an array has the samples of a run."""
     about = run.about()
     spec = None if about["image_spec"] is None else run.image_spec()  # of images that were resized
     return bool(read_images(source, spec).fingerprint == about["data"])
-
-
-def find_again(
-    source: ImageSource, names: Sequence[str], indices: Sequence[int]
-) -> list[int | str]:
-    """Find the pictures of a run in its source, which may have changed since.
-
-    Parameters
-    ----------
-    source
-        The source as it is now.
-    names, indices
-        The name of each picture of the run, and its position in the source then.
-
-    Returns
-    -------
-    places
-        The position of each picture now, or, as a string, why it is missing.
-
-    Examples
-    --------
-    >>> from jule.images import ArraySource
-    >>> source = ArraySource([[[1]], [[2]], [[3]]], names=["a", "a", "b"])
-    >>> find_again(source, ["a", "a", "b"], [0, 1, 2])
-    [0, 1, 2]
-    >>> find_again(source, ["b", "c"], [0, 1])
-    [2, 'it is no longer there']
-    """
-    n = len(source)
-    if all(i < n and source.names[i] == name for i, name in zip(indices, names, strict=True)):
-        return list(indices)
-    # Positions have changed, so only names are left, and a repeated name identifies no picture.
-    found: dict[str, list[int]] = {}
-    for number, name in enumerate(source.names):
-        found.setdefault(name, []).append(number)
-    times = Counter(names)
-    return [_by_name(source, found.get(name, []), times[name]) for name in names]
-
-
-def _by_name(source: ImageSource, numbers: Sequence[int], times: int) -> int | str:
-    if not numbers:
-        return GONE
-    files = {source.path(number) for number in numbers}
-    is_one_file = len(files) == 1 and None not in files  # a list may name a file several times
-    if is_one_file or (len(numbers) == 1 and times == 1):
-        return numbers[0]
-    return UNCLEAR
 
 
 def export_new_pictures(
@@ -151,6 +110,7 @@ def _export(
     to: Path,
     how: str | None,
     progress: Callable[[float], None] | None,
+    xmp: bool = False,
 ) -> Exported:
     array = source.array()
     if array is not None and array.ndim == 2:
@@ -163,13 +123,24 @@ def _export(
     if how is None:
         how = "copy" if any(picture.content is not None for picture in pictures) else "link"
     where = Path(source.where)
-    return sort_into_folders(
+    folder = where if where.is_dir() else None
+    exported = sort_into_folders(
         pictures,
         to,
         how,  # type: ignore[arg-type]
         progress,
-        source_folder=where if where.is_dir() else None,
+        source_folder=folder,
     )
+    if not xmp:
+        return exported
+    keywords = [cluster_names.get(label) or folders[label] for label in labels]
+    sidecars = [
+        Picture(f"{one.name}.xmp", one.folder, content=partial(xmp_bytes, keyword))
+        for one, keyword in zip(pictures, keywords, strict=True)
+        if not one.missing
+    ]
+    written = sort_into_folders(sidecars, to, "copy", source_folder=folder)
+    return replace(exported, conflicts=(*exported.conflicts, *written.conflicts))
 
 
 def folder_names(n_clusters: int, cluster_names: Mapping[int, str]) -> list[str]:

@@ -41,8 +41,7 @@ def encode_images(
     Raises
     ------
     ValueError
-        If the array does not hold pictures, if a vector is not finite, or if different pictures
-        all have the same vector.
+        If the array does not hold pictures, or if a vector is not finite.
 
     Examples
     --------
@@ -86,7 +85,12 @@ def encode_images(
     if vectors is None:
         raise ValueError("there are no pictures to encode")
     if len(firsts) > 1 and (vectors == vectors[0]).all():
-        raise ValueError(f"the encoder {encoder.name} returned the same vector for all pictures")
+        warnings.warn(
+            f"the encoder {encoder.name} returned the same vector for all pictures, so it cannot "
+            "tell them apart",
+            UserWarning,
+            stacklevel=2,
+        )
     return vectors
 
 

@@ -89,8 +89,10 @@ def _open_session(content: bytes, path: Path) -> Any:
         raise ImportError(
             f"the encoder {path} needs onnxruntime: pip install onnxruntime"
         ) from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # errors alone; warnings would be written to the terminal
     try:
-        return onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime raises its own kinds
         raise ValueError(
             f"{path} is not an ONNX file that can be used: {_shortened(error)}"

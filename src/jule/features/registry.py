@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 PIXELS = "pixels"  # no encoder: the network sees the pictures themselves
 PHOTOS = "photos"
 ONNX, TIMM, OPEN_CLIP = "onnx:", "timm:", "open_clip:"
-NAMES = f"{PIXELS}, {PHOTOS}, {ONNX}FILE, {TIMM}MODEL or {OPEN_CLIP}MODEL"
+NAMES = f"{PIXELS}, {PHOTOS}, {ONNX}FILE, {TIMM}MODEL or {OPEN_CLIP}MODEL/WEIGHTS"
 
 
 def is_on_disk(name: str) -> bool:
@@ -31,8 +31,8 @@ def open_encoder(name: str, preprocessing: Preprocessing | None = None) -> Encod
     Parameters
     ----------
     name
-        ``"photos"``, ``"onnx:FILE"``, ``"timm:MODEL"`` or ``"open_clip:MODEL"``; see
-        `OnnxEncoder`, `jule.features.hubs.timm_encoder` and
+        ``"photos"``, ``"onnx:FILE"``, ``"timm:MODEL"`` or
+        ``"open_clip:MODEL/WEIGHTS"``; see `OnnxEncoder`, `jule.features.hubs.timm_encoder` and
         `jule.features.hubs.open_clip_encoder`.
     preprocessing
         The form in which an ONNX file takes pictures; None reads it from a file beside it. The
@@ -51,7 +51,7 @@ def open_encoder(name: str, preprocessing: Preprocessing | None = None) -> Encod
     Traceback (most recent call last):
         ...
     ValueError: unknown features 'photoes': choose pixels, photos, onnx:FILE, timm:MODEL or \
-open_clip:MODEL
+open_clip:MODEL/WEIGHTS
     """
     scheme, _, rest = name.partition(":")
     if preprocessing is not None and scheme + ":" != ONNX:

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from jule.images.copies import choose_originals, find_copies
 from jule.images.decoding.cache import decode_source
-from jule.images.decoding.decode import Aspect, ImageSpec, check_aspect
+from jule.images.decoding.decode import (
+    DIGEST,
+    Aspect,
+    ImageSpec,
+    check_aspect,
+    content_digest,
+)
 from jule.images.decoding.pool import Crew
 from jule.images.decoding.survey import Colour, check_colour, choose_spec, survey
 from jule.images.decoding.worker import limits_for
@@ -47,6 +53,8 @@ class Samples:
         Size and colour mode that pictures were decoded to; None for arrays.
     checksum
         CRC-32 of the samples, if it is known.
+    file_digests
+        (n, 16) checksums of the files of the pictures; None for arrays.
     """
 
     samples: NDArray
@@ -57,6 +65,7 @@ class Samples:
     skipped: tuple[Skipped, ...] = field(repr=False)
     spec: ImageSpec | None
     checksum: int | None = field(default=None, repr=False)
+    file_digests: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -65,6 +74,23 @@ class Samples:
     def fingerprint(self) -> dict[str, Any]:
         """Shape, type and checksum of the samples, computed when first needed."""
         return fingerprint(self.samples, self.checksum)
+
+    @cached_property
+    def digests(self) -> NDArray[np.uint8]:
+        """(n, 16) checksums that identify each picture by its content, wherever it is."""
+        return digests_of(self.samples) if self.file_digests is None else self.file_digests
+
+
+def digests_of(samples: NDArray) -> NDArray[np.uint8]:
+    """Return a checksum of the values of each sample, (n, 16).
+
+    Examples
+    --------
+    >>> digests_of(np.zeros((3, 8, 8), np.uint8)).shape
+    (3, 16)
+    """
+    found = b"".join(content_digest(sample) for sample in samples)
+    return np.frombuffer(found, np.uint8).reshape(len(samples), DIGEST)
 
 
 def read_images(
@@ -124,6 +150,7 @@ def read_images(
         skipped,
         spec,
         found.checksum,
+        found.digests,
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.corrections.suggest import near_duplicates
 from jule.report.layout import as_int16, centred, coordinates, umap_map
 from jule.report.summary import stages
 from jule.runs.results import RunResults
@@ -25,7 +26,11 @@ BROWSER_TYPES = {
 
 
 def page_arrays(
-    results: RunResults, snapshots: Sequence[Snapshot] = (), *, umap: bool = True
+    results: RunResults,
+    snapshots: Sequence[Snapshot] = (),
+    *,
+    umap: bool = True,
+    positions: Mapping[str, NDArray] | None = None,
 ) -> dict[str, NDArray]:
     """Collect labels, confidence, tree, neighbours and positions of all samples.
 
@@ -37,15 +42,14 @@ def page_arrays(
         The positions of the samples after each period.
     umap
         Whether to add a UMAP map where umap-learn is installed.
+    positions
+        The positions of an earlier page, which are used as they are.
     """
     result = results.result
     arrays: dict[str, NDArray] = {
-        "labels": result.labels.astype(np.int32),
-        "confidence": np.round(FULL_CONFIDENCE * result.confidence).astype(np.uint16),
-        "merges": result.tree.merges.astype(np.int32),
-        "affinities": result.tree.affinities.astype(np.float32),
+        **cluster_arrays(results),
         "neighbors": result.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
-        "coords": as_int16(coordinates(result.embedding)),
+        **(_positions(results, umap=umap) if positions is None else positions),
     }
     if result.input_neighbors is not None:
         nearest = result.input_neighbors.indices[:, :NEIGHBORS]
@@ -56,17 +60,48 @@ def page_arrays(
         arrays["indices"] = results.indices.astype(np.int32)
     if (results.first_copies != np.arange(len(results.first_copies))).any():
         arrays["copies"] = results.first_copies.astype(np.int32)
-    if results.by_hand.any():
-        arrays["by_hand"] = results.by_hand.astype(np.uint8)
+    tops = stack_tops(results)
+    if (tops != np.arange(len(tops))).any():
+        arrays["stacks"] = tops
     if results.positions is not None and results.positions.shape[1] == 2:
         arrays["map"] = as_int16(centred(results.positions))
-    positions = umap_map(result.embedding, result.neighbors, results.config.seed) if umap else None
-    if positions is not None:
-        arrays["umap"] = as_int16(centred(positions))
     for place, shot in enumerate(stages(snapshots)):
         arrays[f"stage{place}_samples"] = shot.samples
         arrays[f"stage{place}_positions"] = as_int16(shot.positions)
         arrays[f"stage{place}_labels"] = shot.labels
+    return arrays
+
+
+def stack_tops(results: RunResults) -> NDArray[np.int32]:
+    """Return the sample on top of each one's stack of near-duplicates; itself if it has none."""
+    result = results.result
+    neighbors = result.neighbors if result.input_neighbors is None else result.input_neighbors
+    tops = np.arange(len(result.labels), dtype=np.int32)
+    for stack in near_duplicates(neighbors, result.labels):
+        tops[stack] = stack[0]
+    return tops
+
+
+def cluster_arrays(results: RunResults) -> dict[str, NDArray]:
+    """Collect the arrays that change when clusters are edited."""
+    result = results.result
+    arrays: dict[str, NDArray] = {
+        "labels": result.labels.astype(np.int32),
+        "confidence": np.round(FULL_CONFIDENCE * result.confidence).astype(np.uint16),
+        "merges": result.tree.merges.astype(np.int32),
+        "affinities": result.tree.affinities.astype(np.float32),
+    }
+    if results.by_hand.any():
+        arrays["by_hand"] = results.by_hand.astype(np.uint8)
+    return arrays
+
+
+def _positions(results: RunResults, *, umap: bool) -> dict[str, NDArray]:
+    result = results.result
+    arrays: dict[str, NDArray] = {"coords": as_int16(coordinates(result.embedding))}
+    found = umap_map(result.embedding, result.neighbors, results.config.seed) if umap else None
+    if found is not None:
+        arrays["umap"] = as_int16(centred(found))
     return arrays
 
 

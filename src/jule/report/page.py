@@ -21,10 +21,13 @@ from jule.report.pictures import TINY, Sheets
 TEMPLATES = files("jule.report") / "templates"
 # Constants of a script may use those of the scripts before it.
 SCRIPTS = (
-    "data", "tree", "branches", "colours", "votes", "clusters", "state", "pictures", "edits",
-    "slider", "gallery", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput",
-    "dendrogram", "doubts", "charts", "evidence", "stages", "main",
+    "data", "tree", "branches", "colours", "votes", "clusters", "state", "changes", "steps",
+    "pictures", "edits", "slider", "splits", "gallery", "same", "stacks", "dialogs", "selection",
+    "map", "mapdraw", "mapnames", "mapinput", "dendrogram", "doubts", "charts", "evidence",
+    "stages", "main",
 )  # fmt: skip
+# Only a page from a server has scripts that call it.
+SERVED_SCRIPTS = (*SCRIPTS[:-1], "served", SCRIPTS[-1])
 
 
 def render(
@@ -33,6 +36,7 @@ def render(
     names: Sequence[str] | None,
     sheets: Sheets | None,
     urls: Sequence[str],
+    served: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page as HTML.
 
@@ -48,6 +52,8 @@ def render(
         The thumbnails; None if there are none.
     urls
         The URL of every sheet, relative to the page or as a data URL.
+    served
+        What a page from a server needs to know; None for a file.
     """
     carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
     run = {
@@ -55,17 +61,36 @@ def render(
         "arrays": {name: for_browser(array) for name, array in carried.items()},
         "names": names,
         "pictures": None if sheets is None else _about(sheets, urls),
+        "served": served,
     }
-    script = _script()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    script = _script(SCRIPTS if served is None else SERVED_SCRIPTS)
     template = _environment().get_template("page.html")
     return template.render(
         summary=summary,
         version=__version__,
         style=Markup(_text("style.css")),
         script=Markup(script),
-        script_hash=digest,
+        policy=policy(served=served is not None),
+        served=served is not None,
         data=Markup(json_for_html(run)),
+    )
+
+
+def policy(*, served: bool) -> str:
+    """Return the content security policy of a page: one script, and nothing from elsewhere.
+
+    Examples
+    --------
+    >>> "connect-src" in policy(served=False)
+    False
+    """
+    script = _script(SERVED_SCRIPTS if served else SCRIPTS)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    pictures = "'self' data: blob:" if served else "'self' data: file:"
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        f"img-src {pictures}; base-uri 'none'; form-action 'none'"
+        + ("; connect-src 'self'" if served else "")
     )
 
 
@@ -108,9 +133,9 @@ def _text(name: str) -> str:
 
 
 @cache
-def _script() -> str:
-    """Join all JavaScript files into one script with its own scope."""
-    parts = [_text(f"js/{name}.js") for name in SCRIPTS]
+def _script(names: tuple[str, ...]) -> str:
+    """Join JavaScript files into one script with its own scope."""
+    parts = [_text(f"js/{name}.js") for name in names]
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
 
 

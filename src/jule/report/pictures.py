@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,7 +47,7 @@ class Sheets:
     rows: int
     kind: str
     places: NDArray[np.int32] = field(repr=False)
-    content: list[bytes] = field(repr=False)
+    content: Sequence[bytes] = field(repr=False)
 
     @property
     def inline(self) -> bool:

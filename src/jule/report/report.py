@@ -8,7 +8,7 @@ import json
 import math
 import re
 import webbrowser
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +34,7 @@ from jule.report.inputs import (
 )
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
+from jule.report.stored import StoredPage
 from jule.report.summary import summarize
 from jule.runs.folder import RunFolder
 from jule.runs.manifest import read_manifest
@@ -79,6 +80,7 @@ class Report:
         source: str | Path | None = None,
         results: RunResults | None = None,
         umap: bool = True,
+        stored: StoredPage | None = None,
         progress: Progress | None = None,
     ) -> Report:
         """Make the report of a finished run.
@@ -95,12 +97,17 @@ class Report:
             The results of the run, if they are in memory; otherwise they are read.
         umap
             Whether to add a UMAP map where umap-learn is installed, which takes longer.
+        stored
+            An earlier page of the run, whose thumbnails and positions are used again; the images
+            are not read then.
         progress
             Called with the name of a stage and the fraction of it that is done.
         """
         results = results or read_results(run)
         link_originals = bool(source) or images is not None or is_trusted(run)
-        images, problem = read_run_images(run, source) if images is None else (images, "")
+        problem = ""
+        if images is None and stored is None:
+            images, problem = read_run_images(run, source)
         made = cls.of_results(
             results,
             images,
@@ -111,6 +118,7 @@ class Report:
             link_originals=link_originals,
             encoder=(run.features() or {}).get("about", ""),
             umap=umap,
+            stored=stored,
             progress=progress,
         )
         return replace(made, folder=run.folder)
@@ -128,6 +136,7 @@ class Report:
         link_originals: bool = True,
         encoder: str = "",
         umap: bool = True,
+        stored: StoredPage | None = None,
         progress: Progress | None = None,
     ) -> Report:
         """Make the report of results in memory.
@@ -152,12 +161,17 @@ class Report:
             What the pretrained encoder is that described the pictures; empty for pixels.
         umap
             Whether to add a UMAP map where umap-learn is installed, which takes longer.
+        stored
+            An earlier page, whose thumbnails and positions are used again.
         progress
             Called with the name of a stage and the fraction of it that is done.
         """
         tell = progress or (lambda *_: None)
         tell("pictures", 0.0)
-        sheets, problem = _sheets(images, results.result.tree)
+        if stored is None:
+            sheets, problem = _sheets(images, results.result.tree)
+        else:
+            sheets, problem = stored.sheets, ""
         tell("pictures", 1.0)
         tell("summary", 0.0)
         summary = summarize(
@@ -170,8 +184,11 @@ class Report:
             originals=originals_url(source, results.names) if link_originals else None,
             encoder=encoder,
         )
+        if stored is not None:
+            summary |= stored.pictures
         tell("positions", 0.0)
-        arrays = page_arrays(results, snapshots, umap=umap)
+        positions = None if stored is None else stored.positions
+        arrays = page_arrays(results, snapshots, umap=umap, positions=positions)
         tell("positions", 1.0)
         return cls(summary, arrays, results.names, sheets)
 
@@ -185,10 +202,22 @@ class Report:
         """The summary as JSON."""
         return json.dumps(_finite(self.summary), indent=2) + "\n"
 
-    def _page(self, urls: Sequence[str]) -> str:
+    def served(self, about: Mapping[str, Any], urls: Sequence[str]) -> bytes:
+        """Return the page for a server that saves edits, with sheets at other addresses.
+
+        Parameters
+        ----------
+        about
+            What the page gets as ``RUN.served``.
+        urls
+            The address of every sheet, relative to the page.
+        """
+        return self._page(urls, about).encode("utf-8", "backslashreplace")
+
+    def _page(self, urls: Sequence[str], served: Mapping[str, Any] | None = None) -> str:
         numbered = self.names == [str(number) for number in range(len(self.names))]
         names = None if numbered else self.names
-        return render(_finite(self.summary), self.arrays, names, self.sheets, urls)
+        return render(_finite(self.summary), self.arrays, names, self.sheets, urls, served)
 
     def _files(self, name: str, folder: str) -> dict[str, bytes]:
         """Return the page and its sheets as files; with up to 2,000 images, the page alone."""

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.corrections import Base, Corrected, Edit
+from jule.corrections.apply import SHELF, start
+from jule.corrections.suggest import same_pairs, strangers
+from jule.forward import Digraph
 from jule.forward.assign import centre_distances, cluster_fractions, graph_weights
 from jule.forward.init import cluster_means
 from jule.joint.result import Result
-from jule.runs.edits import labels_id
+from jule.runs.corrected import base_of
+from jule.runs.page_edits import labels_id
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
 
 FORMAT = "jule-report-2"
 TYPICAL, DOUBTFUL, NEAREST = 12, 6, 3
 MOST_DOUBTS = 200
+MOST_SUGGESTIONS = 50  # of each kind
 BLOCK_CELLS = 2**22  # fractions that are computed at once
 
 
@@ -83,6 +89,8 @@ def summarize(
         "suggestions": suggestions(results),
         "evidence": [list(entry) for entry in result.evidence],
         "groups": groups(results),
+        "shelf": results.shelf,
+        **suggested_edits(results),
         "doubts": doubtful,
         "n_doubts": n_doubts,
         "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
@@ -133,6 +141,50 @@ def groups(results: RunResults) -> list[dict[str, Any]]:
     return described
 
 
+def suggested_edits(results: RunResults) -> dict[str, list[dict[str, int]]]:
+    """List clusters that are probably the same, and branches that are probably strangers."""
+    base, edits = base_of(results, results.result), results.edits.in_effect
+    apart = [
+        (int(one), int(other))
+        for edit in edits
+        if edit.kind == "cannot-link"
+        for one in base.pictures.find_all(edit.pictures)
+        for other in base.pictures.find_all(edit.others)
+    ]
+    state = replace(start(base), labels=_with_shelf(results), apart=tuple(apart))
+    return suggest(results.result.graph, base, state, edits)
+
+
+def suggest(
+    graph: Digraph, base: Base, state: Corrected, edits: Sequence[Edit]
+) -> dict[str, list[dict[str, int]]]:
+    """Return ``"same"`` and ``"strangers"`` as the page shows them, the most likely first.
+
+    See `jule.corrections.suggest`. Of the branches, those that have more affinity to other clusters
+    than to their own are returned, but not of clusters that a person has merged.
+    """
+    pairs = same_pairs(graph, base, state, edits, MOST_SUGGESTIONS)
+    branches = strangers(graph, base, state, MOST_SUGGESTIONS)
+    merged: set[int] = set()
+    for edit in edits:
+        if edit.kind == "merge":
+            merged.update(state.labels[base.pictures.find_all(edit.pictures)].tolist())
+    return {
+        "same": [{"cluster": pair.label, "other": pair.other} for pair in pairs],
+        "strangers": [
+            {"cluster": one.label, "branch": one.branch, "size": one.size}
+            for one in branches
+            if one.share < 0.5 and one.label not in merged
+        ],
+    }
+
+
+def _with_shelf(results: RunResults) -> NDArray[np.int32]:
+    """Return the labels, with pictures that fit nowhere on the shelf."""
+    labels = results.result.labels
+    return labels if results.shelf is None else np.where(labels == results.shelf, SHELF, labels)
+
+
 def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
     """List the samples with more affinity to another cluster than to their own, worst first.
 
@@ -171,10 +223,10 @@ def doubtful_samples(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int6
     unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
     others = np.empty(len(unsure), np.int64)
     rows = max(1, BLOCK_CELLS // result.n_clusters)
-    for start in range(0, len(unsure), rows):
-        block = unsure[start : start + rows]
+    for first in range(0, len(unsure), rows):
+        block = unsure[first : first + rows]
         fractions = cluster_fractions(result.graphs, result.labels, block, result.votes)
-        others[start : start + rows] = fractions.argmax(axis=1)
+        others[first : first + rows] = fractions.argmax(axis=1)
     doubted = others != result.labels[unsure]
     return unsure[doubted], others[doubted]
 

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from jule.files import parse_json, remove_tree
 from jule.locks import hold
-from jule.runs.edits import labels_id
 from jule.runs.folder import RunFolder, unfinished_run
 from jule.runs.manifest import own_files
 from jule.runs.names import (
@@ -20,6 +19,7 @@ from jule.runs.names import (
     STATES,
     SUMMARY,
 )
+from jule.runs.page_edits import labels_id
 from jule.runs.tables import parse_labels
 from jule.runs.update import remove_leftovers
 

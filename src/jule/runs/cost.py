@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jule.backward.plan import OUTPUTS, multiply_adds
+from jule.joint.clustering import search_method
 from jule.joint.config import Config
 
 SIDE = 1024  # of the matrices that are multiplied to measure the speed of this machine
@@ -21,6 +22,10 @@ ENCODER_MULTIPLY_ADDS = 385_000_000  # per picture of 224 x 224 pixels
 ENCODER_SHARE = 0.5  # fraction of that speed that the encoder reaches
 ENCODED_COPIES = 2  # of the vectors of an encoder: as they are, and scaled
 SEARCH_COPIES = 2  # of the representation: as it is, and centred for the search
+# An approximate search costs as much as so many multiply-adds per sample and doubling of their
+# number: fitted to MNIST-full in 64 and 784 dimensions (results/benchmarks/approximate.json).
+APPROXIMATE_PRODUCTS, APPROXIMATE_PER_VALUE = 170.0, 0.2
+GRAPH_BYTES = 3000  # per sample: two graphs of 20 neighbours, and the links while they merge
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
 
 
@@ -78,18 +83,44 @@ def estimate_cost(
     if members > 1:
         joint = 2 * members
         embedded += members * n_images * per_image
-    # Each pair of blocks once.
-    searched = n_images**2 * (values + (periods + joint) * outputs) / 2
-    at_once = members * outputs * SEARCH_COPIES
-    held = values * ENCODED_COPIES + at_once if encoded else max(values, at_once)
+    searched = _search_products(n_images, values, config)
+    searched += (periods + joint) * _search_products(n_images, outputs, config)
     return Cost(
         seconds=(trained + embedded) / (TRAINING_SHARE * rate)
         + encoding / (ENCODER_SHARE * rate)
         + steps * STEP_OVERHEAD
         + searched / (SEARCH_SHARE * rate),
-        # All pixels as float32 at the beginning, and later the representation.
-        memory=BYTES_AT_REST + 4.0 * n_images * held,
+        memory=estimate_memory(n_images, shape, config, encoded=encoded),
     )
+
+
+def _search_products(n: int, width: int, config: Config) -> float:
+    """Return the multiply-adds of a neighbour search, or as many as would take as long."""
+    if search_method(n, config) == "exact":
+        return n**2 * width / 2  # each pair of blocks once
+    return n * math.log2(n) * (APPROXIMATE_PRODUCTS + APPROXIMATE_PER_VALUE * width)
+
+
+def estimate_memory(
+    n_images: int, shape: tuple[int, ...], config: Config, *, encoded: bool = False
+) -> float:
+    """Estimate the peak memory of a run in bytes, without the samples themselves.
+
+    Parameters
+    ----------
+    n_images, shape, config, encoded
+        As for `estimate_cost`.
+
+    Examples
+    --------
+    >>> estimate_memory(10**6, (28, 28), Config()) > 1e9
+    True
+    """
+    values = ENCODER_OUTPUTS if encoded else math.prod(shape)
+    at_once = config.ensemble * (ENCODER_OUTPUTS if encoded else OUTPUTS) * SEARCH_COPIES
+    held = values * ENCODED_COPIES + at_once if encoded else max(values, at_once)
+    # All pixels as float32 at the beginning, and later the representation; and the graphs.
+    return BYTES_AT_REST + n_images * (4.0 * held + GRAPH_BYTES)
 
 
 def products_per_second() -> float:

@@ -1,77 +1,201 @@
-"""Apply edits made on the page of a run to its labels: names and moved images."""
+"""The corrections of a run, in its edits.json: read, saved one by one, applied to labels.csv.
+
+`EditSession` is for programs in which a person edits; `apply_edits` is for a whole file.
+"""
 
 from __future__ import annotations
 
 import warnings
-import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from jule.corrections.apply import Corrected, EditError
+from jule.corrections.constraints import constraints_from
+from jule.corrections.editor import Editor
+from jule.corrections.edits import Edit, EditLog
+from jule.corrections.pictures import PictureIndex
 from jule.files import parse_json, read_regular
-from jule.joint.result import Result, recut, recut_names, with_labels
+from jule.forward.constraints import Constraints, ContradictionError
+from jule.images import Samples
 from jule.locks import hold
+from jule.runs.corrected import base_of, log_bytes, parse_log, with_state
 from jule.runs.folder import RunFolder
-from jule.runs.names import LABELS, LABELS_AUTO
-from jule.runs.results import RunResults, read_automatic, read_results
+from jule.runs.import_labels import Row, rows_as_edits
+from jule.runs.manifest import describe
+from jule.runs.names import EDITS, LABELS, LABELS_AUTO, RESULT
+from jule.runs.page_edits import FORMAT as PAGE_FORMAT
+from jule.runs.page_edits import PageEdits, page_as_edits, parse_page_edits
+from jule.runs.results import RunResults, read_found, read_log
 from jule.runs.tables import labels_csv
 
-FORMAT = "jule-edits-2"
-KEYS = {"format", "run", "labels", "k", "names", "moves", "clusters"}
-LONGEST_NAME = 200
 MOST_BYTES = 2**28  # of a file of edits: a million moves have a tenth of it
+PATIENCE = 5.0  # seconds to wait while another process saves an edit
+MENTIONED = 3  # edits in a warning
 
 
-@dataclass(frozen=True)
-class Edits:
-    """Edits to one clustering of a run.
+class StaleError(ValueError):
+    """The edits of a run have changed since the caller looked at them.
 
     Attributes
+    ----------
+    revision
+        The present revision.
+    """
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(
+            "the edits of this run were changed in another window: look at the present ones first"
+        )
+        self.revision = revision
+
+
+class ChangedRunError(ValueError):
+    """The run itself, not only its edits, has changed since a session began."""
+
+
+class EditSession:
+    """The corrections of a finished run, each saved when it is made.
+
+    Parameters
     ----------
     run
-        The run they belong to; see `RunResults.id`.
-    labels
-        The labels that the page was made from; see `labels_id`.
-    k
-        The number of clusters shown on the page when the edits were made.
-    names
-        Names by cluster; an empty name removes the old one.
-    moves
-        (image, path, cluster) of every image that was moved.
-    """
-
-    run: str
-    labels: str
-    k: int
-    names: dict[int, str]
-    moves: tuple[tuple[int, str, int], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class EditedLabels:
-    """Labels after edits.
+        A finished run.
 
     Attributes
     ----------
-    labels
-        (n,) clusters, without gaps.
-    names
-        The names of the clusters that have one.
-    moved
-        (n,) whether each sample was moved by these edits.
+    editor
+        Makes edits from numbers of clusters (`editor.split(3)`); see `jule.corrections.editor`.
+    found
+        The results of the run as they were found.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import jule
+    >>> points = np.random.default_rng(0).normal(size=(40, 2))
+    >>> with TemporaryDirectory() as folder:
+    ...     jule.JULE(n_clusters=2, settings={"min_images": 100}).fit(points).save(folder)
+    ...     session = EditSession(RunFolder(folder))
+    ...     revision = session.add(session.editor.name(0, "left"), revision=session.revision)
+    ...     session.undo(), dict(session.state.names), EditSession(RunFolder(folder)).revision
+    (2, {}, 2)
     """
 
-    labels: NDArray[np.int32]
-    names: dict[int, str]
-    moved: NDArray[np.bool_]
+    def __init__(self, run: RunFolder) -> None:
+        self.run = run
+        self.found = read_found(run)
+        manifest = run.manifest()
+        log = read_log(run, manifest)
+        self._run_seen = manifest[RESULT]  # size and checksum of what the edits start from
+        self._seen = manifest.get(EDITS)  # the same of the edits that the editor has
+        base = base_of(self.found, self.found.result)
+        self.editor = Editor(base, self.found.result.embedding, log)
+
+    @property
+    def revision(self) -> int:
+        """The revision of the edits; it grows with every change."""
+        return self.editor.log.revision
+
+    @property
+    def state(self) -> Corrected:
+        """The clustering with all edits in effect."""
+        return self.editor.state
+
+    def add(self, *edits: Edit, revision: int | None = None) -> int:
+        """Apply edits and save them, all or none; return the new revision.
+
+        Parameters
+        ----------
+        *edits
+            The edits.
+        revision
+            The revision that the caller has seen. Without it, whatever others have saved is kept,
+            and these edits follow it.
+
+        Raises
+        ------
+        StaleError
+            If the edits have changed since that revision.
+        EditError
+            If an edit is not possible. Nothing is saved then.
+        """
+        return self._change(lambda: self.editor.add(*edits), revision)
+
+    def undo(self, revision: int | None = None) -> int:
+        """Undo the last edit and save that; return the new revision."""
+        return self._change(self.editor.undo, revision)
+
+    def redo(self, revision: int | None = None) -> int:
+        """Redo the edit that was undone last and save that; return the new revision."""
+        return self._change(self.editor.redo, revision)
+
+    def refresh(self) -> int:
+        """Take over what other processes have saved; return the revision.
+
+        Raises
+        ------
+        ChangedRunError
+            If pictures were added to the run, or it was trained again: a new session is needed.
+        """
+        manifest = self.run.manifest()
+        if manifest[RESULT] != self._run_seen:
+            raise ChangedRunError(
+                f"{self.run.home} has changed since it was opened (pictures were added, or it was "
+                "trained again): open it again"
+            )
+        if manifest.get(EDITS) != self._seen:
+            self.editor.load(read_log(self.run, manifest))
+            self._seen = manifest.get(EDITS)
+        return self.revision
+
+    def _change(self, change: Callable[[], None], revision: int | None) -> int:
+        with hold(self.run.home, wait=PATIENCE):
+            self.refresh()
+            if revision not in (None, self.revision):
+                raise StaleError(self.revision)
+            before = self.editor.log
+            try:
+                change()
+                content = log_bytes(self.editor.log)
+                self.run.update({EDITS: content})
+                self._seen = describe(content)
+            except BaseException:
+                if self.editor.log != before:
+                    self.editor.load(before)
+                raise
+        return self.revision
+
+    def results(self) -> RunResults:
+        """Return the results of the run with all edits in effect."""
+        return with_state(self.found, self.state, self.editor.log)
+
+    def write_labels(self) -> RunResults:
+        """Write labels.csv with all edits in effect, and return these results.
+
+        The labels as they were found are kept in labels_auto.csv.
+        """
+        with hold(self.run.home, wait=PATIENCE):
+            self.refresh()
+            return _write_labels(self)
 
 
-def read_edits(path: Path) -> Edits:
-    """Read the JSON file that the page downloads."""
+def _write_labels(session: EditSession) -> RunResults:
+    run, results = session.run, session.results()
+    files = {
+        LABELS: labels_csv(results.columns(), results.by_hand),
+        EDITS: log_bytes(session.editor.log),
+    }
+    if LABELS_AUTO not in run.manifest():
+        files[LABELS_AUTO] = run.read(LABELS)
+    run.update(files)
+    session._seen = describe(files[EDITS])
+    return results
+
+
+def read_edits(path: Path) -> EditLog | PageEdits:
+    """Read a file of edits: edits.json of a run, or what the page downloads."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: download the JSON file on the page")
     if not path.is_file():
@@ -88,211 +212,121 @@ def read_edits(path: Path) -> Edits:
         raise ValueError(f"{path}: {error}") from None
 
 
-def parse_edits(value: Any) -> Edits:
+def parse_edits(value: Any) -> EditLog | PageEdits:
     """Parse and check the content of a file of edits.
 
     Examples
     --------
-    >>> edits = {"format": "jule-edits-2", "run": "5f3a", "labels": "0b", "k": 4}
-    >>> parse_edits({**edits, "names": {"0": "cats"}}).names
-    {0: 'cats'}
+    >>> parse_edits({"format": "jule-edits-3", "edits": []}).done
+    0
     """
-    if isinstance(value, dict) and value.get("format") == "jule-edits-1":
+    written = value.get("format") if isinstance(value, dict) else None
+    if written == "jule-edits-1":
         raise ValueError(
             "these edits were made on a page of an earlier version: make the page again with "
             "jule report, and edit there"
         )
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ValueError(f"not a file of edits: its format is not {FORMAT!r}")
-    unknown = sorted(set(value) - KEYS)
-    if unknown:
-        raise ValueError(f"unknown entries in a file of edits: {', '.join(map(repr, unknown))}")
-    run, labels, k = value.get("run"), value.get("labels"), value.get("k", 0)
-    if not isinstance(run, str):
-        raise ValueError("'run' must be the identifier of the run that the edits belong to")
-    if not isinstance(labels, str):
-        raise ValueError("'labels' must be the identifier of the labels that the edits start from")
-    if not _is_whole(k) or k < 1:
-        raise ValueError(f"'k' must be the number of clusters that were shown, got {k!r}")
-    names, moves = value.get("names", {}), value.get("moves", [])
-    if not isinstance(names, dict):
-        raise ValueError("'names' must be an object that maps cluster numbers to names")
-    if not isinstance(moves, list):
-        raise ValueError("'moves' must be a list")
-    return Edits(run, labels, k, _parse_names(names), tuple(_parse_move(move) for move in moves))
+    if written == PAGE_FORMAT:
+        return parse_page_edits(value)
+    return EditLog.from_json(value)
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def apply_edits(run: RunFolder, edits: EditLog | PageEdits | None = None) -> tuple[RunResults, int]:
+    """Add edits to those of a run and write labels.csv; return its results and how many moved.
 
-
-def _parse_names(names: Mapping[str, Any]) -> dict[int, str]:
-    for cluster, name in names.items():
-        if not cluster.isascii() or not cluster.isdigit():
-            raise ValueError(f"'names' has {cluster!r} where a cluster number is expected")
-        if not isinstance(name, str) or len(name) > LONGEST_NAME or not _is_text(name):
-            raise ValueError(
-                f"the name of cluster {cluster} must be a string of at most {LONGEST_NAME} "
-                "characters"
-            )
-    return {int(cluster): name.strip() for cluster, name in names.items()}
-
-
-def _is_text(name: str) -> bool:
-    """Return whether a string can be written as UTF-8: a lone surrogate cannot."""
-    return name.encode("utf-8", "replace").decode() == name
-
-
-def _parse_move(move: Any) -> tuple[int, str, int]:
-    if not isinstance(move, dict) or set(move) != {"image", "path", "cluster"}:
-        raise ValueError(f"a move must have image, path and cluster, got {move!r}")
-    image, path, cluster = move["image"], move["path"], move["cluster"]
-    if not _is_whole(image) or not isinstance(path, str) or not _is_whole(cluster):
-        raise ValueError(
-            f"a move needs whole numbers (image, cluster) and a string (path), got {move!r}"
-        )
-    return image, path, cluster
-
-
-def edit_labels(
-    edits: Edits,
-    paths: list[str],
-    labels: NDArray[np.int32],
-    names: Mapping[int, str],
-    first_copies: NDArray[np.int64],
-) -> EditedLabels:
-    """Move images and name clusters; remove empty clusters and renumber the others.
+    Edits of a file that the run has already are not repeated. Those that are not possible, because
+    their pictures are not in the run or a cannot-link forbids them, are left out with a warning.
 
     Parameters
     ----------
+    run
+        A finished run.
     edits
-        The edits.
-    paths
-        The path of each sample, to check the moves.
-    labels, names
-        The clusters and names that the edits start from; names not mentioned are kept.
-    first_copies
-        (n,) index of the original of each sample; exact copies move together.
-
-    Examples
-    --------
-    >>> edits = Edits("", "", 2, {1: "dogs"}, ((0, "a", 1),))
-    >>> start = np.array([0, 0, 1], np.int32)
-    >>> edited = edit_labels(edits, ["a", "b", "c"], start, {0: "cats"}, np.arange(3))
-    >>> edited.labels.tolist(), edited.names
-    ([1, 0, 1], {0: 'cats', 1: 'dogs'})
-    """
-    moved_labels, moved = labels.copy(), np.zeros(len(labels), bool)
-    n_before = int(labels.max()) + 1
-    n_after = n_before
-    for image, path, cluster in edits.moves:
-        if not 0 <= image < len(labels):
-            raise ValueError(f"image {image} ({path}) is not one of the run's {len(labels)} images")
-        if paths[image] != path:
-            raise ValueError(f"image {image} of the run is {paths[image]}, not {path}")
-        if not 0 <= cluster < n_before + len(edits.moves):  # a move creates at most one cluster
-            raise _no_such_cluster(cluster, n_before)
-        n_after = max(n_after, cluster + 1)
-        copies = first_copies == first_copies[image]
-        moved_labels[copies] = cluster
-        moved |= copies
-    _check_clusters(edits, moved_labels, n_before, n_after)
-    used, closed = np.unique(moved_labels, return_inverse=True)
-    index = {int(cluster): place for place, cluster in enumerate(used)}
-    together = {**names, **edits.names}
-    kept = {index[cluster]: name for cluster, name in together.items() if cluster in index and name}
-    return EditedLabels(closed.reshape(-1).astype(np.int32), kept, moved)
-
-
-def _check_clusters(edits: Edits, labels: NDArray[np.int32], n_before: int, n_after: int) -> None:
-    # New clusters are numbered without gaps.
-    wrong = set(range(n_before, n_after)) - set(np.unique(labels).tolist())
-    wrong |= {cluster for cluster in edits.names if cluster >= n_after}
-    if wrong:
-        raise _no_such_cluster(min(wrong), n_before)
-
-
-def _no_such_cluster(cluster: int, n_before: int) -> ValueError:
-    return ValueError(f"cluster {cluster} is neither one of the {n_before} clusters nor a new one")
-
-
-def apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
-    """Apply edits to labels.csv; return the new results and the number of moved images.
-
-    The labels as they were found are kept in labels_auto.csv.
+        The content of a file; None to write labels.csv with the edits that the run has.
     """
     run.about()  # raises if there is no run
     with hold(run.home):
-        return _apply_edits(run, edits)
-
-
-def _apply_edits(run: RunFolder, edits: Edits) -> tuple[RunResults, int]:
-    results = read_results(run)
-    if edits.run != results.id:
-        raise ValueError(
-            f"these edits do not belong to {run.folder}: they were made on the page of another run"
-        )
-    automatic = read_automatic(run) if results.edited else results.result
-    start, names, by_hand = _start(run, edits, results, automatic)
-    edited = edit_labels(edits, results.names, start, names, results.first_copies)
-    by_hand = by_hand | edited.moved
-    result = with_labels(
-        automatic,
-        edited.labels,
-        results.config,
-        by_hand=by_hand,
-        first_copies=results.first_copies,
-    )
-    after = replace(results, result=result, cluster_names=edited.names, by_hand=by_hand)
-    files = {} if results.edited else {LABELS_AUTO: run.read(LABELS)}
-    run.update({**files, LABELS: labels_csv(after.columns(), by_hand)})
-    return after, int(edited.moved.sum())
-
-
-def _start(
-    run: RunFolder, edits: Edits, results: RunResults, automatic: Result
-) -> tuple[NDArray[np.int32], dict[int, str], NDArray[np.bool_]]:
-    """Return the labels, names and samples moved by hand that the edits start from.
-
-    The page may be older, made from the labels before they were edited.
-    """
-    if labels_id(results.result.labels) == edits.labels:
-        base, names, by_hand = results.result, results.cluster_names, results.by_hand
-    elif labels_id(automatic.labels) == edits.labels:
-        base, names = automatic, _names_by_overlap(results, automatic.labels)
-        by_hand = np.zeros_like(results.by_hand)
-        n_undone = int(results.by_hand.sum())
-        if n_undone:
-            warnings.warn(
-                f"these edits were made on the first page of the run, so earlier moves "
-                f"({n_undone}) are undone",
-                stacklevel=3,
+        session = EditSession(run)
+        editor = session.editor
+        if isinstance(edits, PageEdits):
+            page, n_moved = page_as_edits(
+                edits, session.results(), session.found.result, run.folder
             )
-    else:
-        raise ValueError(
-            "these edits were made on a page that is older than the run's labels: make the page "
-            f"again with jule report {run.folder}"
-        )
-    # Of more clusters than there are different images, some have only copies; they become empty.
-    labels = recut(base, edits.k, results.config)[results.first_copies]
-    return labels, recut_names(base, names, edits.k, results.config), by_hand
+            if page:
+                editor.add(*page)
+        else:
+            before = editor.state.by_hand
+            if edits is None:
+                _warn_of_ignored([(edit, reason) for _, edit, reason in editor.ignored])
+            else:
+                _add_log(editor, edits)
+            n_moved = int((editor.state.by_hand & ~before).sum())
+        return _write_labels(session), n_moved
 
 
-def _names_by_overlap(results: RunResults, labels: NDArray[np.int32]) -> dict[int, str]:
-    """Return names for other labels: each goes to the cluster with most of the named samples."""
-    names = {}
-    for cluster, name in results.cluster_names.items():
-        counts = np.bincount(labels[results.result.labels == cluster])
-        names[int(counts.argmax())] = name
-    return names
+def import_table(run: RunFolder, rows: Sequence[Row], where: str) -> tuple[RunResults, int]:
+    """Apply a table of corrections; return the results and the number of edits that it became.
 
-
-def labels_id(labels: NDArray[np.integer]) -> str:
-    """Return a checksum that identifies labels.
-
-    Examples
-    --------
-    >>> labels_id(np.array([0, 1])) == labels_id(np.array([1, 0]))
-    False
+    Parameters
+    ----------
+    run
+        A finished run.
+    rows
+        The table; see `jule.runs.import_labels.parse_corrections`.
+    where
+        The file, for error messages.
     """
-    return f"{zlib.crc32(labels.astype('<i4').tobytes()):08x}"
+    with hold(run.home):
+        session = EditSession(run)
+        edits = rows_as_edits(session.editor, rows, session.found.indices, where)
+        return (_write_labels(session) if edits else session.results()), len(edits)
+
+
+def run_constraints(run: RunFolder, data: Samples) -> Constraints | None:
+    """Return what the edits of an unfinished run ask of its clusters; None if it has no edits.
+
+    Raises
+    ------
+    ValueError
+        If they contradict each other; the message names two pictures.
+    """
+    if not run.path(EDITS).exists():
+        return None
+    log = parse_log(read_regular(run.path(EDITS), MOST_BYTES))
+    if not log.done:
+        return None
+    try:
+        return constraints_from(
+            log.in_effect, PictureIndex(data.names, data.digests), data.first_copies
+        )
+    except ContradictionError as error:
+        one, other = (data.names[sample] for sample in error.pair)
+        raise ValueError(
+            f"the edits contradict each other: {one} and {other} have a cannot-link, but "
+            "must-links or exact copies join them"
+        ) from error
+
+
+def _add_log(editor: Editor, log: EditLog) -> None:
+    """Add the edits of another list to those of a run."""
+    own = editor.log
+    if log.revision > own.revision and log.edits[: own.done] == own.in_effect:
+        editor.load(log)  # the same list, which has grown or of which something was undone
+        ignored = [(edit, reason) for _, edit, reason in editor.ignored]
+    else:
+        known, ignored = set(own.in_effect), []
+        for edit in log.in_effect:
+            if edit in known:
+                continue
+            try:
+                editor.add(edit)
+            except EditError as error:
+                ignored.append((edit, str(error)))
+    _warn_of_ignored(ignored)
+
+
+def _warn_of_ignored(ignored: list[tuple[Edit, str]]) -> None:
+    if ignored:
+        some = "; ".join(f"{edit.kind}: {reason}" for edit, reason in ignored[:MENTIONED])
+        more = "; ..." if len(ignored) > MENTIONED else ""
+        warnings.warn(f"{len(ignored)} edits are left out ({some}{more})", stacklevel=5)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 ENCODING = "encoding"  # the stage, for progress
+TRIED = 8  # pictures that show whether an encoder works
 
 
 def as_encoder(features: Any, preprocessing: Preprocessing | None = None) -> Encoder | None:
@@ -143,6 +144,17 @@ def _recorded_preprocessing(run: RunFolder) -> Preprocessing | None:
         return Preprocessing(**recorded)
     except (TypeError, ValueError) as error:
         raise damaged(run.path(CONFIG), error) from error
+
+
+def try_encoder(encoder: Encoder, pictures: NDArray, cache: Path | None = None) -> None:
+    """Raise if an encoder cannot encode the first few pictures, before there is a run.
+
+    Their vectors are stored, so that nothing is computed twice.
+    """
+    few = pictures[:TRIED]
+    vectors = encode(encoder, few, cache=cache)
+    if (vectors == vectors[0]).all() and not (few == few[0]).all():
+        raise ValueError(f"the encoder {encoder.name} returned the same vector for all pictures")
 
 
 def encode(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,20 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.backward import Embedder, embed
+from jule.backward import Embedder
 from jule.backward.embedder import best_device, get_weights, set_weights
-from jule.files import delay_interrupts, make_folder
+from jule.files import array_bytes, delay_interrupts, make_folder, write_atomic
 from jule.forward import prepare
+from jule.forward.constraints import Constraints
 from jule.images import fingerprint
+from jule.images.read import digests_of
 from jule.joint import finish, init_network, joint_learning
 from jule.joint.loop import begin
 from jule.joint.lowdim import learn_map, requested_map
 from jule.joint.state import State, load_state, save_state
+from jule.joint.team import SINGLE, Team
 from jule.locks import hold
 from jule.progress import Progress
 from jule.runs.folder import RunFolder
 from jule.runs.maps import map_files
-from jule.runs.names import SNAPSHOTS, STATES
+from jule.runs.names import DIGESTS, SNAPSHOTS, STATES
 from jule.runs.results import RunResults, new_results, read_results, write_results
 from jule.runs.snapshots import save_snapshot, shown_samples, take_snapshot
 from jule.runs.update import remove_leftovers
@@ -38,9 +42,11 @@ def execute(
     labels: NDArray | None = None,
     first_copies: NDArray[np.int64] | None = None,
     data: dict[str, Any] | None = None,
+    constraints: Constraints | None = None,
     device: str = "auto",
     embedder: Embedder | None = None,
     progress: Progress | None = None,
+    team: Team = SINGLE,
 ) -> RunResults:
     """Start a run, or resume it where it stopped, and write all its results.
 
@@ -62,12 +68,16 @@ def execute(
         (n,) index of the original of each sample, for exact copies.
     data
         The `fingerprint` of the samples, if it is already known.
+    constraints
+        Samples that must and must not share a cluster; the same ones when a run is resumed.
     device
         ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
     embedder
         The network to train; by default one is built for the samples.
     progress
         Called with the name of a stage and the fraction of it that is done.
+    team
+        The processes that train, embed and search together; see `jule.joint.team`.
 
     Examples
     --------
@@ -80,7 +90,7 @@ def execute(
     ...     execute(run, points).result.n_clusters
     2
     """
-    with hold(run.home):
+    with hold(run.home), team.searching():
         if run.is_finished:
             return read_results(run)
         started = time.perf_counter()
@@ -88,18 +98,27 @@ def execute(
         config = run.config()
         _check_same_data(run, run.about()["data"], data or fingerprint(samples))
         embedder = (embedder or init_network(samples, config)).to(best_device(device))
-        state = _load_or_begin(run, samples, embedder, progress)
+        if not run.path(DIGESTS).exists():
+            write_atomic(run.path(DIGESTS), array_bytes(digests_of(samples)))
+        state = _load_or_begin(run, samples, embedder, constraints, progress)
         before = state.seconds
         for after in joint_learning(
-            samples, embedder, config, state=state, labels=labels, progress=progress
+            samples,
+            embedder,
+            config,
+            state=state,
+            labels=labels,
+            constraints=constraints,
+            progress=progress,
+            team=team,
         ):
             state = replace(after, seconds=before + time.perf_counter() - started)
             _save(run, state)
         set_weights(embedder, state.network)
         result = finish(
-            state,
+            replace(state, constraints=constraints),
             config,
-            embedding=embed(embedder, samples) if state.representation is None else None,
+            embedding=team.embed(embedder, samples) if state.representation is None else None,
             samples=samples,
             first_copies=first_copies,
             progress=progress,
@@ -157,21 +176,30 @@ def make_map(
         return replace(results, positions=learned.positions)
 
 
-def _identity(run: RunFolder) -> dict[str, Any]:
+def _identity(run: RunFolder, constraints: Constraints | None) -> dict[str, Any]:
     """Return what the states of a run must fit."""
-    return {"config": run.config().to_json(), "data": run.about()["data"]}
+    identity = {"config": run.config().to_json(), "data": run.about()["data"]}
+    if constraints is not None:
+        identity["constraints"] = zlib.crc32(
+            constraints.apart.tobytes(), zlib.crc32(constraints.units.tobytes())
+        )
+    return identity
 
 
 def _load_or_begin(
-    run: RunFolder, samples: NDArray, embedder: Embedder, progress: Progress | None
+    run: RunFolder,
+    samples: NDArray,
+    embedder: Embedder,
+    constraints: Constraints | None,
+    progress: Progress | None,
 ) -> State:
     """Return the last state that was saved, or the one before the first period."""
     make_folder(run.path(STATES))
     network = get_weights(embedder)
-    state = load_state(run.path(STATES), _identity(run), network=network)
+    state = load_state(run.path(STATES), _identity(run, constraints), network=network)
     if state is None:
         config = run.config()
-        state = replace(begin(samples, config, progress), network=network)
+        state = replace(begin(samples, config, progress, constraints), network=network)
         raw = prepare(samples[shown_samples(len(samples))], config.preparation)
         save_snapshot(run.path(SNAPSHOTS), take_snapshot(0, raw, state.labels))
     return state
@@ -186,7 +214,7 @@ def _save(run: RunFolder, state: State) -> None:
         # The snapshot first: a period whose state is saved is not repeated.
         shot = take_snapshot(state.n_periods, vectors, state.labels)
         save_snapshot(run.path(SNAPSHOTS), shot)
-        save_state(run.path(STATES), state, _identity(run))
+        save_state(run.path(STATES), state, _identity(run, state.constraints))
 
 
 def _check_same_data(run: RunFolder, then: dict[str, Any], now: dict[str, Any]) -> None:

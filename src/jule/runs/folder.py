@@ -30,7 +30,7 @@ from jule.runs.manifest import (
     read_listed,
     read_manifest,
 )
-from jule.runs.names import CONFIG, LABELS_AUTO, MANIFEST, NEXT, RESULT, UPDATE
+from jule.runs.names import CONFIG, EDITS, MANIFEST, NEXT, RESULT, UPDATE
 from jule.runs.trust import sign, warn_of_no_signature
 from jule.runs.update import is_empty, recover, remove_leftovers, update_files
 
@@ -87,7 +87,7 @@ class RunFolder:
     @property
     def is_edited(self) -> bool:
         """Whether the labels have been edited since they were found."""
-        return LABELS_AUTO in (read_manifest(self.folder) or {})
+        return EDITS in (read_manifest(self.folder) or {})
 
     def manifest(self) -> Manifest:
         """Read the manifest; raise if the run is not finished."""
@@ -192,6 +192,9 @@ def _check_about(about: dict[str, Any]) -> None:
         and all(isinstance(features.get(name), str) for name in ("encoder", "digest", "about"))
     ):
         raise ValueError("its entry 'features' is wrong")
+    more = about.get("more", [])
+    if not isinstance(more, list) or not all(_is_addition(one) for one in more):
+        raise ValueError("its entry 'more' is wrong")
     if "image_spec" not in about:
         raise ValueError("its entry 'image_spec' is missing")
     spec = about["image_spec"]
@@ -202,6 +205,15 @@ def _check_about(about: dict[str, Any]) -> None:
             ImageSpec(**spec)
         except (TypeError, KeyError, ValueError) as error:
             raise ValueError(f"its image_spec is wrong ({error})") from None
+
+
+def _is_addition(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and set(value) == {"source", "count", "offset"}
+        and isinstance(value["source"], str)
+        and all(_is_size(value[name]) for name in ("count", "offset"))
+    )
 
 
 def _is_size(value: object) -> bool:

@@ -8,6 +8,8 @@ labels.csv           one row per sample: path, cluster, confidence, rank, name, 
 labels_auto.csv      the labels as they were found, if they have been edited
 skipped.csv          files that could not be read, and why
 duplicates.csv       images that are exact copies of others
+digests.npy          a checksum of the content of each image
+edits.json           names, moves and other corrections by a person, in order
 labels_sf.npy        SF
 labels_rc.npy        RC
 embedding.npy        the final representation
@@ -39,6 +41,7 @@ import re
 CONFIG, RESULT, HISTORY, MANIFEST = "config.json", "result.json", "history.json", "manifest.json"
 LABELS, LABELS_AUTO = "labels.csv", "labels_auto.csv"
 SKIPPED, DUPLICATES = "skipped.csv", "duplicates.csv"
+DIGESTS, EDITS = "digests.npy", "edits.json"
 LABELS_SF, LABELS_RC = "labels_sf.npy", "labels_rc.npy"
 EMBEDDING, NEIGHBORS, TREE = "embedding.npy", "neighbors.npz", "tree.npz"
 INPUT_NEIGHBORS = "input_neighbors.npz"
@@ -50,9 +53,9 @@ PAGE, SUMMARY, PAGE_PICTURES = "report.html", "report.json", "report_pictures"
 ERRORS = "error.log"
 UPDATE, NEXT = ".jule-update", ".jule-next"
 FILES = (
-    CONFIG, RESULT, HISTORY, MANIFEST, LABELS, LABELS_AUTO, SKIPPED, DUPLICATES, LABELS_SF,
-    LABELS_RC, EMBEDDING, NEIGHBORS, INPUT_NEIGHBORS, TREE, NETWORK, MAP, MAP_TABLE, MAP_NETWORK,
-    IMAGES, PAGE, SUMMARY, ERRORS,
+    CONFIG, RESULT, HISTORY, MANIFEST, LABELS, LABELS_AUTO, SKIPPED, DUPLICATES, DIGESTS,
+    EDITS, LABELS_SF, LABELS_RC, EMBEDDING, NEIGHBORS, INPUT_NEIGHBORS, TREE, NETWORK, MAP,
+    MAP_TABLE, MAP_NETWORK, IMAGES, PAGE, SUMMARY, ERRORS,
 )  # fmt: skip
 FOLDERS = (STATES, SNAPSHOTS, PAGE_PICTURES)
 # Files whose names have a number or a checksum in them. Nothing else is ever called a run's own.

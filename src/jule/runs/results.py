@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
+from jule.corrections.edits import EditLog
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances
 from jule.joint.choose import Choice, read_evidence, read_suggestions
 from jule.joint.config import Config
-from jule.joint.result import Result, recut, recut_names, with_labels
+from jule.joint.result import Result, recut, recut_names
 from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
+from jule.runs.corrected import correct, parse_log
 from jule.runs.folder import FORMAT, RunFolder
 from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed, read_manifest
 from jule.runs.maps import map_files, read_positions
 from jule.runs.names import (
+    DIGESTS,
     DUPLICATES,
+    EDITS,
     EMBEDDING,
     HISTORY,
     INPUT_NEIGHBORS,
@@ -90,6 +94,14 @@ class RunResults:
         (n,) position of each sample in its source, which identifies it: names may repeat.
     positions
         (n, d) place of each sample on the map of the run; None if it has none.
+    digests
+        (n, 16) checksums of the content of each sample; None in older runs.
+    edits
+        The corrections by a person, which `result`, `cluster_names` and `by_hand` contain.
+    shelf
+        The last cluster, if it has the pictures that fit nowhere; None if there are none.
+    earlier
+        Identifiers of the run before pictures were added to it.
     """
 
     id: str
@@ -105,11 +117,15 @@ class RunResults:
     first_copies: NDArray[np.int64] = field(repr=False)
     indices: NDArray[np.int64] = field(repr=False)
     positions: NDArray[np.float32] | None = field(default=None, repr=False)
+    digests: NDArray[np.uint8] | None = field(default=None, repr=False)
+    edits: EditLog = field(default_factory=EditLog, repr=False)
+    shelf: int | None = None
+    earlier: tuple[str, ...] = ()
 
     @property
     def edited(self) -> bool:
         """Whether the labels have been edited since they were found."""
-        return self.result.chosen == "edited"
+        return self.edits.done > 0 or self.result.chosen == "edited"
 
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""
@@ -150,7 +166,7 @@ def new_results(
         }
     listed = [str(number) for number in range(n)] if names is None else list(names)
     return RunResults(
-        id=_identifier(result.tree, listed),
+        id=identify(result.tree, listed),
         config=config,
         names=listed,
         result=result,
@@ -166,7 +182,14 @@ def new_results(
     )
 
 
-def _identifier(tree: MergeTree, names: Sequence[str]) -> str:
+def identify(tree: MergeTree, names: Sequence[str]) -> str:
+    """Return the identifier of a run: a checksum of its merge tree and names.
+
+    Examples
+    --------
+    >>> identify(MergeTree(2, np.array([[0, 1]]), np.array([0.5])), ["a", "b"])
+    '40214ea1'
+    """
     value = zlib.crc32(tree.merges.astype("<i8").tobytes())
     for name in names:
         value = zlib.crc32(name.encode("utf-8", "surrogatepass") + b"\0", value)
@@ -177,6 +200,15 @@ def write_results(
     run: RunFolder, results: RunResults, embedder: Embedder, learned_map: Map | None = None
 ) -> None:
     """Write all files of a finished run at once; a run that replaces another takes its place."""
+    run.update(result_files(results, embedder, learned_map))
+    if run.folder != run.home:
+        replace_run(run.home)
+
+
+def result_files(
+    results: RunResults, embedder: Embedder, learned_map: Map | None = None
+) -> dict[str, bytes]:
+    """Return the files of a finished run by name, without those of its data."""
     from jule.backward.description import describe
     from jule.backward.embedder import get_weights
 
@@ -198,37 +230,27 @@ def write_results(
         "seconds": results.seconds,
         "scores": results.scores,
         "agreement": results.agreement,
+        **({"earlier": list(results.earlier)} if results.earlier else {}),
     }
     files = {NEIGHBORS: result.neighbors}
     if result.input_neighbors is not None:
         files[INPUT_NEIGHBORS] = result.input_neighbors
-    run.update(
-        {
-            **{
-                name: arrays_bytes(indices=found.indices, distances=found.distances)
-                for name, found in files.items()
-            },
-            HISTORY: json_bytes([asdict(period) for period in results.history]),
-            LABELS: labels_csv(results.columns(), results.by_hand),
-            LABELS_SF: array_bytes(result.labels_sf),
-            LABELS_RC: array_bytes(result.labels_rc),
-            EMBEDDING: array_bytes(result.embedding),
-            TREE: result.tree.to_bytes(),
-            **{
-                member_tree(number): tree.to_bytes()
-                for number, tree in enumerate(result.member_trees)
-            },
-            NETWORK: save(get_weights(embedder), metadata),
-            RESULT: json_bytes(numbers),
-            **(
-                {}
-                if learned_map is None
-                else map_files(learned_map, results.names, results.indices)
-            ),
-        }
-    )
-    if run.folder != run.home:
-        replace_run(run.home)
+    return {
+        **{
+            name: arrays_bytes(indices=found.indices, distances=found.distances)
+            for name, found in files.items()
+        },
+        HISTORY: json_bytes([asdict(period) for period in results.history]),
+        LABELS: labels_csv(results.columns(), results.by_hand),
+        LABELS_SF: array_bytes(result.labels_sf),
+        LABELS_RC: array_bytes(result.labels_rc),
+        EMBEDDING: array_bytes(result.embedding),
+        TREE: result.tree.to_bytes(),
+        **{member_tree(number): tree.to_bytes() for number, tree in enumerate(result.member_trees)},
+        NETWORK: save(get_weights(embedder), metadata),
+        RESULT: json_bytes(numbers),
+        **({} if learned_map is None else map_files(learned_map, results.names, results.indices)),
+    }
 
 
 def check_finished(run: RunFolder) -> None:
@@ -256,47 +278,65 @@ def _manifest_now(run: RunFolder) -> Manifest | None:
 
 
 def _read_results(run: RunFolder, manifest: Manifest) -> RunResults:
-    config = run.config()
-    table = _read_labels(run, LABELS, manifest)
-    edited = LABELS_AUTO in manifest
-    automatic = _read_labels(run, LABELS_AUTO, manifest) if edited else table
+    log = read_log(run, manifest)
+    results = _read_found(run, manifest)
+    return correct(results, log) if log.done else replace(results, edits=log)
+
+
+def read_log(run: RunFolder, manifest: Manifest) -> EditLog:
+    """Read the corrections of a finished run; a run without any has an empty list."""
+    if EDITS not in manifest:
+        if LABELS_AUTO in manifest:
+            raise ValueError(
+                f"{run.folder} was edited by an earlier version of jule: run jule cluster again"
+            )
+        return EditLog()
+    content = read_listed(run.folder, EDITS, manifest)
+    try:
+        return parse_log(content)
+    except ValueError as error:
+        raise damaged(run.path(EDITS), error) from error
+
+
+def read_found(run: RunFolder) -> RunResults:
+    """Read the results of a finished run as they were found, without later edits."""
+    return _read_found(run, run.manifest())
+
+
+def _read_found(run: RunFolder, manifest: Manifest) -> RunResults:
+    table = _read_labels(run, LABELS_AUTO if LABELS_AUTO in manifest else LABELS, manifest)
     first_copies = np.arange(len(table.labels))
     if DUPLICATES in manifest:
         content = read_listed(run.folder, DUPLICATES, manifest)
         first_copies = parse_first_copies(content, table.indices, str(run.path(DUPLICATES)))
     found = _read_numbers(run, manifest)
-    result = _read_result(run, found, automatic, manifest)
-    if not len(table.labels) == len(automatic.labels) == result.tree.n_samples:
+    result = _read_result(run, found, table, manifest)
+    if len(table.labels) != result.tree.n_samples:
         raise damaged(run.path(LABELS), "it has a different number of samples than other files")
-    if _identifier(result.tree, table.names) != found["id"]:
+    if identify(result.tree, table.names) != found["id"]:
         raise damaged(run.path(LABELS), "its rows are not those of the run, in its order")
-    if edited:
-        result = with_labels(
-            result, table.labels, config, by_hand=table.by_hand, first_copies=first_copies
-        )
+    digests = None  # older runs have no such file
+    if DIGESTS in manifest:
+        content = read_listed(run.folder, DIGESTS, manifest)
+        shape = (len(table.labels), 16)
+        digests = parse_array(content, run.path(DIGESTS), shape=shape, kind="u")
     return RunResults(
         id=found["id"],
-        config=config,
+        config=run.config(),
         names=table.names,
         result=result,
         history=_read_history(run, manifest),
         seconds=found["seconds"],
         scores=found["scores"],
         agreement=found["agreement"],
-        cluster_names=table.cluster_names,
-        by_hand=table.by_hand,
+        cluster_names={},
+        by_hand=np.zeros(len(table.labels), bool),
         first_copies=first_copies,
         indices=table.indices,
         positions=read_positions(run, manifest, len(table.labels)),
+        digests=digests,
+        earlier=found["earlier"],
     )
-
-
-def read_automatic(run: RunFolder) -> Result:
-    """Read the result of a finished run without later edits."""
-    manifest = run.manifest()
-    name = LABELS_AUTO if LABELS_AUTO in manifest else LABELS
-    table = _read_labels(run, name, manifest)
-    return _read_result(run, _read_numbers(run, manifest), table, manifest)
 
 
 def _read_labels(run: RunFolder, name: str, manifest: Manifest) -> LabelTable:
@@ -333,6 +373,7 @@ def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
             "seconds": _number(found["seconds"]),
             "agreement": _number(found["agreement"]),
             "scores": None if found["scores"] is None else _scores(found["scores"]),
+            "earlier": tuple(str(one) for one in found.get("earlier", ())),
         }
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(run.path(RESULT), error) from error

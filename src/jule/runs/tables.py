@@ -12,6 +12,7 @@ import io
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -358,6 +359,12 @@ def _whole_numbers(
     columns: Mapping[str, Sequence[str]], name: str, end: int = MOST_INDEX + 1
 ) -> NDArray[np.int64]:
     """Return a column of whole numbers from 0 to below `end`."""
+    together = "".join(columns[name])
+    if together.isascii() and together.isdigit() and all(columns[name]):
+        with suppress(OverflowError):  # what is wrong is said below
+            found = np.array(list(map(int, columns[name])), np.int64)
+            if found.max() < end:
+                return found
     numbers = np.empty(len(columns[name]), np.int64)
     for place, cell in enumerate(columns[name]):
         plain = cell.isascii() and cell.isdigit() and len(cell) <= 10

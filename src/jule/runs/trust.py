@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,13 @@ KEY_BYTES = 32
 PATIENCE = 5.0  # seconds to wait for another process that creates the key
 
 
-def sign(source: str, data: Mapping[str, Any], features: Mapping[str, Any] | None = None) -> str:
-    """Return the signature of a run's source, data and encoder; empty if no key can be kept.
+def sign(
+    source: str,
+    data: Mapping[str, Any],
+    features: Mapping[str, Any] | None = None,
+    more: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Return the signature of a run's sources, data and encoder; empty if no key can be kept.
 
     Examples
     --------
@@ -40,7 +45,7 @@ def sign(source: str, data: Mapping[str, Any], features: Mapping[str, Any] | Non
     True
     """
     with suppress(OSError):
-        return _signature(_lasting_key(), source, data, features)
+        return _signature(_lasting_key(), source, data, features, more)
     return ""
 
 
@@ -64,15 +69,22 @@ def is_signed(about: Mapping[str, Any]) -> bool:
     signature, key = about.get("signature"), _key()
     if not isinstance(signature, str) or key is None:
         return False
-    expected = _signature(key, str(about["source"]), about["data"], about.get("features"))
+    expected = _signature(
+        key, str(about["source"]), about["data"], about.get("features"), about.get("more", ())
+    )
     return hmac.compare_digest(signature.encode(), expected.encode())
 
 
 def _signature(
-    key: bytes, source: str, data: Mapping[str, Any], features: Mapping[str, Any] | None
+    key: bytes,
+    source: str,
+    data: Mapping[str, Any],
+    features: Mapping[str, Any] | None,
+    more: Sequence[Mapping[str, Any]],
 ) -> str:
     # Runs from pixels are signed as before there were encoders.
-    signed = [source, data] if features is None else [source, data, features]
+    signed: list[Any] = [source, data] if features is None else [source, data, features]
+    signed += [list(more)] if more else []
     text = json.dumps(signed, sort_keys=True)
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
 

@@ -4,7 +4,7 @@
 // The node of every cluster of the run, given that the tree cut there is the run's labels.
 function nodesOf(tree, labels) {
   const { n, merges, sizes } = tree;
-  const k = labels.reduce((most, label) => Math.max(most, label), 0) + 1;
+  const k = countOf(labels);
   const gone = new Uint8Array(sizes.length);
   for (let t = 0; t < 2 * (n - k); t++) gone[merges[t]] = 1;
   const nodes = new Array(k).fill(-1);
@@ -40,6 +40,37 @@ function branchNumbers(tree, labels) {
     numbers[first ? b : a] = n - 1 - t;
   }
   return numbers;
+}
+
+// The images of a cluster that leave it in one step down its branch: those below the smaller side
+// of the last merge within it. Images that were put there by hand may come from anywhere in the
+// tree, so that they do not count. The same rule is in Python, in jule.corrections.editor.
+function smallerPart(tree, images, isDecided) {
+  const open = images.filter((image) => !isDecided(image));
+  const counted = open.length < 2 ? images : open;
+  const { n, merges, sizes } = tree;
+  const counts = new Int32Array(sizes.length);
+  for (const image of counted) counts[image] = 1;
+  for (let t = 0; 2 * t < merges.length; t++) {
+    const [a, b] = [merges[2 * t], merges[2 * t + 1]];
+    counts[n + t] = counts[a] + counts[b];
+    if (counts[n + t] === counted.length && counts[a] && counts[b]) {
+      const below = leavesBelow(tree, 2 * counts[a] >= counted.length ? b : a);
+      return images.filter((image) => below.has(image));
+    }
+  }
+  return []; // the tree never joins them
+}
+
+function leavesBelow(tree, top) {
+  const leaves = new Set();
+  const open = [top];
+  while (open.length) {
+    const node = open.pop();
+    if (node < tree.n) leaves.add(node);
+    else open.push(tree.merges[2 * (node - tree.n)], tree.merges[2 * (node - tree.n) + 1]);
+  }
+  return leaves;
 }
 
 // The merges above some nodes, drawn from left to right: { left, right, node, clusters } where two

@@ -43,7 +43,11 @@ function centresOf({ k, labels, sizes }) {
 // What counts for how sure an image is, and how much: neighbours as learned and before learning.
 const COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
 const AGREEMENT = MEMBERS.length ? 1 / 3 : 0; // of the networks of an ensemble
-const WEIGHTS = SUMMARY.weights.map((weight) => weight * (1 - AGREEMENT));
+let WEIGHTS = ownWeights();
+
+function ownWeights() {
+  return SUMMARY.weights.map((weight) => weight * (1 - AGREEMENT));
+}
 
 // The share of an image's neighbours that are in its own cluster, and of the networks that agree.
 function ownShare(labels, votes) {

@@ -6,6 +6,7 @@ let paletteOf = {};
 DARK.addEventListener("change", () => { paletteOf = {}; });
 
 function colourOf(index) {
+  if (index < 0) return "rgb(128 128 128)"; // of images that fit nowhere
   if (!paletteOf[index]) paletteOf[index] = mixed(index);
   return paletteOf[index];
 }

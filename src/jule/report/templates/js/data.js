@@ -4,8 +4,11 @@ const RUN = JSON.parse(document.getElementById("run").textContent);
 const SUMMARY = RUN.summary;
 const N = SUMMARY.images;
 
-const LABELS = typed("labels");
-const CONFIDENCE = typed("confidence");
+// These are replaced when a server has saved an edit. Without the confidence, it is counted here.
+let LABELS = typed("labels");
+let CONFIDENCE = typed("confidence");
+let BY_HAND = typed("by_hand"); // 1 where a person chose the cluster; null where nobody did
+
 const NEIGHBORS = typed("neighbors");
 const NEAR = NEIGHBORS.length / N; // how many neighbours every image has
 const INPUT_NEIGHBORS = typed("input_neighbors"); // those before learning; null in older runs
@@ -16,17 +19,21 @@ const UMAP = typed("umap");
 const PLACES = typed("places");
 const INDICES = typed("indices"); // positions in the source; null where they are 0, 1, ...
 const COPIES = typed("copies"); // the image that each one is an exact copy of; null without copies
-const BY_HAND = typed("by_hand"); // 1 where a person chose the cluster; null where nobody did
 
 function typed(name) {
   const found = RUN.arrays[name];
   if (!found) return null;
+  const array = decoded(found);
+  found.base64 = ""; // frees the memory
+  return array;
+}
+
+function decoded({ type, base64 }) {
   const types = { Uint8Array, Uint16Array, Int16Array, Int32Array, Float32Array };
-  const text = atob(found.base64);
+  const text = atob(base64);
   const bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  found.base64 = ""; // frees the memory
-  return new types[found.type](bytes.buffer);
+  return new types[type](bytes.buffer);
 }
 
 function nameOf(image) {

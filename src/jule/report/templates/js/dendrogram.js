@@ -4,8 +4,9 @@ const ROW = 48;
 const WIDE = 1000;
 
 function showDendrogram() {
+  if (!view.nodes) return; // the tree of the new clusters is on its way
   const tops = mergesAbove(TREE, view.nodes, view.sizes);
-  for (let group = view.nodes.length; group < view.k; group++) tops.push({ group }); // by hand
+  for (let group = view.fromCut; group < view.k; group++) tops.push({ group }); // by hand
   const leaves = [];
   const joints = [];
   for (const top of tops) gather(top, leaves, joints);

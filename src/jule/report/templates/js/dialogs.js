@@ -11,6 +11,8 @@ function openGroup(group) {
   const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),
     `${count}, the most typical first · ${percent(groupSureness(view, group))} of their neighbours`
       + " are in this cluster");
+  const choice = stackChoice(typical, () => openGroup(group));
+  if (choice) head.querySelector(".close").before(choice);
   const pick = make("button", {
     type: "button", text: "Select", "aria-pressed": "false",
     onclick: () => {
@@ -20,15 +22,16 @@ function openGroup(group) {
   });
   head.querySelector(".close").before(pick);
   dialog.replaceChildren(head, make("div", { class: "dialog-body" }, grid, more));
-  fillInParts(grid, more, typical);
+  if (choice && stacked) fillInParts(grid, more, topsOf(typical), stackButton);
+  else fillInParts(grid, more, typical, pictureButton);
   openDialog(dialog);
 }
 
 // A large cluster is added part by part while the dialog is scrolled.
-function fillInParts(grid, more, images) {
+function fillInParts(grid, more, images, button) {
   let done = 0;
   const add = () => {
-    grid.append(...images.slice(done, done + AT_ONCE).map(pictureButton));
+    grid.append(...images.slice(done, done + AT_ONCE).map((image) => button(image)));
     done += AT_ONCE;
     roving(grid);
     if (done >= images.length) watcher.disconnect();
@@ -55,6 +58,7 @@ function dialogHead(id, title, colour, below) {
 function openDialog(dialog) {
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
+  placeMessage();
 }
 
 function openImage(image) {
@@ -74,6 +78,10 @@ function openImage(image) {
   }
   const around = make("div", { class: "pictures around" });
   for (let j = image * NEAR; j < (image + 1) * NEAR; j++) around.append(neighbor(NEIGHBORS[j]));
+  const alike = stackOf(image).filter((other) => other !== image);
+  if (alike.length) {
+    facts.append(make("h3", { text: "Near-duplicates" }), pictureGrid(alike, "around"));
+  }
   dialog.replaceChildren(head, make("div", { class: "dialog-body image-body" },
     largePicture(image),
     make("div", {}, facts, make("h3", { text: "Most like it" }), around)));
@@ -93,9 +101,9 @@ function neighbor(image) {
 function moveControl(images, afterwards) {
   const choice = make("select", {
     "aria-label": `Move ${plural(images.length, "image")} to`,
-    onchange: () => {
+    onchange: async () => {
       if (choice.value === "") return;
-      moveImages(images, Number(choice.value));
+      await moveImages(images, Number(choice.value));
       afterwards?.();
     },
   }, make("option", { value: "", text: "Move to …" }));
@@ -103,6 +111,10 @@ function moveControl(images, afterwards) {
     if (view.sizes[group]) choice.append(make("option", { value: group, text: groupName(group) }));
   }
   choice.append(make("option", { value: view.k, text: "a new cluster" }));
+  if (server && !NUMBERS.includes(SHELF)) {
+    choice.append(make("option", { value: SHELF, text: "unsure: it fits nowhere" }));
+  }
+  choice.disabled = !canEdit();
   return choice;
 }
 

@@ -4,7 +4,7 @@ const DOUBTS_SHOWN = 36;
 const COPIES_SHOWN = 60;
 
 function showDoubts() {
-  const { count, tiles } = shown === K_RUN ? doubtsOfRun() : doubtsOfCut();
+  const { count, tiles } = shown === K_RUN && CONFIDENCE ? doubtsOfRun() : doubtsOfCut();
   byId("doubts-hint").textContent = doubtsSaid(count);
   byId("doubt-tiles").replaceChildren(...tiles.map(([image, other]) => doubtTile(image, other)));
 }
@@ -47,7 +47,7 @@ function doubtTile(image, other) {
   return make("div", { class: "doubt" }, pictureButton(image),
     make("p", {}, "in ", groupLink(own), make("br"), "like ", groupLink(other)),
     make("button", {
-      type: "button", class: "quiet", text: "Move",
+      type: "button", class: "quiet", text: "Move", disabled: !canEdit(),
       "aria-label": `Move ${nameOf(image)} to ${groupName(other)}`,
       onclick: () => moveImages([image], other),
     }));

@@ -1,6 +1,10 @@
 // Names and moves: what was changed, and taking it away as files.
 
 function tellEdits() {
+  if (server) {
+    byId("edits-said").textContent = "Every change is saved in the run when you make it.";
+    return;
+  }
   const { moves } = changesHere();
   const named = [...view.branches.keys()].filter((group) => givenName(group)).length;
   const here = new Set(view.branches);
@@ -70,9 +74,9 @@ function download(name, type, text) {
 function startEdits() {
   namesOfRun();
   byId("save-csv").addEventListener("click", () => download("clusters.csv", "text/csv", asCsv()));
-  byId("save-json").addEventListener("click", () =>
+  byId("save-json")?.addEventListener("click", () =>
     download("edits.json", "application/json", JSON.stringify(asEdits(), null, 1)));
-  byId("undo").addEventListener("click", forgetChanges);
+  byId("undo")?.addEventListener("click", forgetChanges);
   addEventListener("beforeunload", (event) => {
     const unsaved = newNames.size || [...changes.values()].some(({ touched }) => touched);
     if (unsaved) event.preventDefault();

@@ -14,7 +14,8 @@ function cardOrder() {
   if (by === "size") groups.sort((a, b) => view.sizes[b] - view.sizes[a] || a - b);
   if (by === "unsure") groups.sort((a, b) => view.sureness[a] - view.sureness[b] || a - b);
   if (by === "number") groups.sort((a, b) => view.numbers[a] - view.numbers[b]);
-  return by === "near" ? chained(groups) : groups;
+  const order = by === "near" ? chained(groups) : groups;
+  return order.sort((a, b) => isShelf(a) - isShelf(b)); // what fits nowhere comes last
 }
 
 // From each cluster to the nearest one that is left, beginning with the largest.
@@ -64,16 +65,18 @@ function fillCard(element) {
       make("span", { text: "at its border" }), pictureGrid(border)));
   }
   element.append(make("div", { class: "card-foot" },
-    make("span", {
-      title: "The share of its images’ neighbours that are in it, on average",
-      text: `${percent(groupSureness(view, group))} sure`,
-    }),
+    make("span", {},
+      make("span", {
+        title: "The share of its images’ neighbours that are in it, on average",
+        text: `${percent(groupSureness(view, group))} sure`,
+      }), make("span", { class: "splits" }, ...splitButtons(group))),
     make("span", { class: "near" }, ...(near.length ? ["near ", ...near.map(groupLink)] : []))));
 }
 
 function cardHead(group) {
   const name = make("input", {
     class: "name", value: givenName(group), placeholder: `Cluster ${view.numbers[group]}`,
+    readonly: !canEdit() || isShelf(group),
     "aria-label": `Name of cluster ${view.numbers[group]}`, maxlength: 200, spellcheck: "false",
     onchange: (event) => nameGroup(group, event.target.value),
     onkeydown: (event) => { if (event.key === "Enter") event.target.blur(); },

@@ -11,6 +11,9 @@ startEvidence();
 startCharts();
 startStages();
 startEdits();
+startSteps();
+startSame();
+if (RUN.served) startServer();
 show(K_RUN);
 DARK.addEventListener("change", () => tell("view"));
 practise([2, 5, 20, 100]);
@@ -38,5 +41,8 @@ window.jule = {
   get votes() { return view.votes; },
   get numbers() { return view.numbers; },
   get shown() { return shown; },
+  get pair() { return same.pairs[0]?.map((group) => view.branches[group]); },
+  get revision() { return server?.revision; },
+  get settled() { return Boolean(RUN_NODES) && server?.pairsOf === server?.revision; },
   get map() { return map; },
 };

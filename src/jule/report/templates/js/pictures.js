@@ -58,6 +58,10 @@ function escapePart(part) {
 // The picture of an image as large as can be: its original file if it loads, else the thumbnail.
 function largePicture(image) {
   const frame = make("div", { class: "large" }, picture(image));
+  if (server) {
+    server.showOriginal(image, frame);
+    return frame;
+  }
   const url = originalUrl(image);
   if (url) {
     const original = make("img", { alt: nameOf(image), decoding: "async" });
@@ -85,8 +89,8 @@ function pressPicture(event) {
   if (!button) return;
   const image = Number(button.dataset.image);
   const picking = document.body.classList.contains("picking");
-  if (picking || event.ctrlKey || event.metaKey || event.shiftKey) toggleSelected(image);
-  else openImage(image);
+  if (!picking && !event.ctrlKey && !event.metaKey && !event.shiftKey) openImage(image);
+  else toggleSelected(button.dataset.stack ? stackOf(image) : [image]);
 }
 
 function markSelected() {

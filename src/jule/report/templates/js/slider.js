@@ -16,6 +16,7 @@ function clampGroups(k) {
 }
 
 function showGroups(k) {
+  if (!RUN_NODES) return; // the tree of the new clusters is on its way
   if (clampGroups(k) !== shown) show(clampGroups(k));
 }
 
@@ -27,8 +28,13 @@ function showSlider() {
   const edited = SUMMARY.edited ? ", with the changes made by hand" : "";
   byId("which").textContent = shown === K_RUN
     ? `${plural(shown, "cluster")}, as in the run${edited}`
-    : `${plural(shown, "cluster")} instead of the run’s ${K_RUN.toLocaleString("en")}`;
+    : `${plural(shown, "cluster")} instead of the run’s ${K_RUN.toLocaleString("en")}`
+      + (canEdit() ? "" : ", to look at");
   byId("back").hidden = shown === K_RUN;
+  byId("back").textContent = `Back to ${K_RUN.toLocaleString("en")}`;
+  byId("use").hidden = canEdit();
+  byId("k").min = LEAST_GROUPS;
+  byId("k").max = MOST_GROUPS;
   byId("fewer").disabled = shown <= LEAST_GROUPS;
   byId("more").disabled = shown >= MOST_GROUPS;
   for (const chip of byId("suggested").querySelectorAll(".chip")) {
@@ -90,9 +96,6 @@ function takeNumber() {
 
 function startSlider() {
   const slider = byId("slider");
-  byId("k").min = LEAST_GROUPS;
-  byId("k").max = MOST_GROUPS;
-  byId("back").textContent = `Back to ${K_RUN.toLocaleString("en")}`;
   slider.addEventListener("input", () => showGroups(groupsAt(Number(slider.value))));
   slider.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
@@ -104,6 +107,7 @@ function startSlider() {
   byId("k").addEventListener("blur", () => { if (!byId("k").value) showSlider(); });
   byId("fewer").addEventListener("click", () => showGroups(shown - 1));
   byId("more").addEventListener("click", () => showGroups(shown + 1));
+  byId("use").addEventListener("click", () => server.edit({ edit: "cut", k: shown }));
   byId("back").addEventListener("click", () => {
     showGroups(K_RUN);
     slider.focus();

@@ -1,10 +1,29 @@
 // The merge tree, cut at any number of clusters exactly as MergeTree.cut does it in Python.
 
-const TREE = growTree(N, typed("merges"));
-const AFFINITIES = typed("affinities");
-const K_RUN = LABELS.reduce((most, label) => Math.max(most, label), 0) + 1;
-const RUN_NODES = nodesOf(TREE, LABELS);
-const BRANCHES = branchNumbers(TREE, LABELS);
+// Exact copies share a cluster, so that there are at most as many as different images.
+const DIFFERENT = COPIES ? COPIES.filter((original, image) => original === image).length : N;
+
+let NUMBERS = RUN.served?.numbers; // of the run's clusters; a server keeps them while it can
+let K_RUN, TREE, AFFINITIES, RUN_NODES, BRANCHES, MOST_GROUPS, LEAST_GROUPS;
+plant(typed("merges"), typed("affinities"));
+
+// Take over the tree of the present labels.
+function plant(merges, affinities) {
+  K_RUN = countOf(LABELS);
+  NUMBERS ||= [...Array(K_RUN).keys()];
+  TREE = growTree(N, merges);
+  AFFINITIES = affinities;
+  RUN_NODES = nodesOf(TREE, LABELS);
+  const free = Math.max(...NUMBERS) + 1;
+  BRANCHES = branchNumbers(TREE, LABELS)
+    .map((branch) => (branch < K_RUN ? NUMBERS[branch] : free + branch - K_RUN));
+  MOST_GROUPS = Math.min(DIFFERENT, Math.max(300, K_RUN));
+  LEAST_GROUPS = Math.min(Math.max(1, TREE.roots), MOST_GROUPS);
+}
+
+function countOf(labels) {
+  return labels.reduce((most, label) => Math.max(most, label), 0) + 1;
+}
 
 function growTree(n, merges) {
   const sizes = new Int32Array(n + merges.length / 2).fill(1);

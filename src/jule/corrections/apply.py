@@ -1,0 +1,472 @@
+"""Labels from automatic labels and edits, by one pure function: `replay`.
+
+Exact copies, and pictures with a must-link, form units that are never divided. Pictures with a
+cannot-link are never in one cluster. An edit that would break this raises EditError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.corrections.edits import Edit, Pictures
+from jule.corrections.pictures import PictureIndex
+from jule.forward.branches import leaf_intervals
+from jule.forward.tree import MergeTree, node_sizes
+
+SHELF = -1  # the label of pictures on the shelf
+SHELF_NAME = "unsure"
+
+# Labels and names of the clusters if there were k of them.
+Recut = Callable[["Corrected", int], tuple[NDArray[np.int32], dict[int, str]]]
+
+
+class EditError(ValueError):
+    """An edit is not possible; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """What edits start from: the clustering of a run as it was found.
+
+    Attributes
+    ----------
+    labels
+        (n,) automatic clusters 0, 1, ... without gaps.
+    tree
+        The merge tree of the run.
+    pictures
+        Its pictures.
+    first_copies
+        (n,) index of the original of each; exact copies stay together.
+    run
+        Identifier of the run.
+    earlier
+        Identifiers of the same run before pictures were added.
+    recut
+        Returns labels and names for another number of clusters; None to ignore edits that ask for
+        one.
+    """
+
+    labels: NDArray[np.int32]
+    tree: MergeTree
+    pictures: PictureIndex
+    first_copies: NDArray[np.int64]
+    run: str = ""
+    earlier: frozenset[str] = frozenset()
+    recut: Recut | None = None
+
+    def is_own(self, edit: Edit) -> bool:
+        """Return whether an edit was made on this run."""
+        return edit.run == self.run or edit.run in self.earlier
+
+    @cached_property
+    def intervals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the leaves of every node begin and end, with the leaves of the tree in a line."""
+        starts, _ = leaf_intervals(self.tree)
+        return starts, starts + node_sizes(self.tree.n_samples, self.tree.merges)
+
+    @cached_property
+    def merge_between(self) -> NDArray[np.int64]:
+        """The merge that joins each leaf of the line with the next."""
+        _, splits = leaf_intervals(self.tree)
+        merges = np.empty(len(self.labels) - 1, np.int64)
+        merges[splits] = np.arange(len(splits))
+        return merges
+
+
+@dataclass(frozen=True, eq=False)
+class Corrected:
+    """A clustering after edits.
+
+    Attributes
+    ----------
+    labels
+        (n,) cluster of every sample, -1 on the shelf. A cluster keeps its number as long as it
+        exists, so there may be gaps; see `numbered`.
+    names
+        The names of the clusters that have one; no two are the same.
+    by_hand
+        (n,) whether a person chose the cluster of each sample.
+    units
+        (n,) the first sample of each sample's unit.
+    apart
+        Pairs of samples that must not share a cluster.
+    next_label
+        The number of the next new cluster.
+    """
+
+    labels: NDArray[np.int32]
+    names: Mapping[int, str]
+    by_hand: NDArray[np.bool_]
+    units: NDArray[np.int64]
+    apart: tuple[tuple[int, int], ...] = ()
+    next_label: int = 0
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int32]:
+        """The labels that are in use, in order, without the shelf."""
+        numbers: NDArray[np.int32] = np.unique(self.labels[self.labels != SHELF])
+        return numbers
+
+    @property
+    def has_shelf(self) -> bool:
+        """Whether any picture is on the shelf."""
+        return bool((self.labels == SHELF).any())
+
+    def numbered(self) -> tuple[NDArray[np.int32], dict[int, str]]:
+        """Return labels 0, 1, ... without gaps, and their names; the shelf is the last cluster.
+
+        Examples
+        --------
+        >>> corrected = Corrected(
+        ...     np.array([4, -1, 2], np.int32), {4: "cats"}, np.zeros(3, bool), np.arange(3)
+        ... )
+        >>> labels, names = corrected.numbered()
+        >>> labels.tolist(), names
+        ([1, 2, 0], {1: 'cats', 2: 'unsure'})
+        """
+        closed = np.searchsorted(self.numbers, self.labels).astype(np.int32)
+        closed[self.labels == SHELF] = len(self.numbers)
+        names = {
+            place: self.names[label]
+            for place, label in enumerate(self.numbers.tolist())
+            if label in self.names
+        }
+        if self.has_shelf:
+            names[len(self.numbers)] = SHELF_NAME
+        return closed, names
+
+
+@dataclass
+class _Edited:
+    """A clustering while an edit is applied to it."""
+
+    base: Base
+    labels: NDArray[np.int32]
+    names: dict[int, str]
+    by_hand: NDArray[np.bool_]
+    units: NDArray[np.int64]
+    apart: list[tuple[int, int]]
+    next_label: int
+    samples: dict[Pictures, NDArray[np.int64]] = field(default_factory=dict)
+
+    def find(self, pictures: Pictures) -> NDArray[np.int64]:
+        """Return the samples that are some pictures; at least one must be there."""
+        if pictures not in self.samples:
+            self.samples[pictures] = self.base.pictures.find_all(pictures)
+        found = self.samples[pictures]
+        if len(found) == 0:
+            raise EditError(f"{_listed([one.path for one in pictures])} is not in this run")
+        return found
+
+    def cluster(self, pictures: Pictures) -> int:
+        """Return the cluster that has most of some pictures; of equal ones, that of the first."""
+        labels = self.labels[self.find(pictures)]
+        labels = labels[labels != SHELF]
+        if len(labels) == 0:
+            paths = [one.path for one in pictures]
+            raise EditError(f"{_listed(paths)} is on the shelf, not in a cluster")
+        found, first, counts = np.unique(labels, return_index=True, return_counts=True)
+        best = np.lexsort((first, -counts))[0]
+        return int(found[best])
+
+    def of_units(self, samples: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which samples are in the units of some samples."""
+        inside = np.zeros(len(self.labels), bool)
+        inside[self.units[samples]] = True
+        return inside[self.units]
+
+    def new_label(self) -> int:
+        self.next_label += 1
+        return self.next_label - 1
+
+    def check_together(self, together: NDArray[np.bool_]) -> None:
+        """Raise if samples that would share a cluster have a cannot-link."""
+        for one, other in self.apart:
+            if together[one] and together[other]:
+                paths = self.base.pictures.paths
+                raise EditError(
+                    f"{paths[one]} and {paths[other]} have a cannot-link: undo it first"
+                )
+
+    def put(self, samples: NDArray[np.bool_], label: int) -> None:
+        """Put whole units into a cluster, or on the shelf."""
+        if label != SHELF:
+            self.check_together(samples | (self.labels == label))
+        self.labels[samples] = label
+
+    def drop_empty_names(self) -> None:
+        counts = np.bincount(self.labels + 1, minlength=self.next_label + 1)
+        self.names = {label: name for label, name in self.names.items() if counts[label + 1]}
+
+
+def _listed(paths: list[str]) -> str:
+    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return f"{paths[0][:200]}{more}"
+
+
+def start(base: Base) -> Corrected:
+    """Return a clustering without edits.
+
+    Examples
+    --------
+    >>> tree = MergeTree(3, np.array([[0, 1], [2, 3]]), np.array([0.5, 0.1]))
+    >>> base = Base(np.array([0, 0, 1], np.int32), tree, PictureIndex("abc"), np.arange(3))
+    >>> start(base).next_label
+    2
+    """
+    n = len(base.labels)
+    units = _first_of_unit(np.asarray(base.first_copies, np.int64))
+    return Corrected(
+        base.labels.astype(np.int32), {}, np.zeros(n, bool), units, (), int(base.labels.max()) + 1
+    )
+
+
+def _first_of_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first sample with the same value as each."""
+    _, first, inverse = np.unique(units, return_index=True, return_inverse=True)
+    return first[inverse.reshape(-1)].astype(np.int64)
+
+
+def apply_edit(base: Base, before: Corrected, edit: Edit) -> Corrected:
+    """Return a clustering after one more edit.
+
+    Raises
+    ------
+    EditError
+        If the edit is not possible: its pictures are not in the run, a name is taken, or a
+        cannot-link would be broken.
+
+    Examples
+    --------
+    >>> from jule.corrections.edits import Picture
+    >>> tree = MergeTree(3, np.array([[0, 1], [2, 3]]), np.array([0.5, 0.1]))
+    >>> base = Base(np.array([0, 0, 1], np.int32), tree, PictureIndex("abc"), np.arange(3))
+    >>> edit = Edit("move", (Picture("a"),), (Picture("c"),))
+    >>> apply_edit(base, start(base), edit).labels.tolist()
+    [1, 0, 1]
+    """
+    edited = _Edited(
+        base,
+        before.labels.copy(),
+        dict(before.names),
+        before.by_hand.copy(),
+        before.units.copy(),
+        list(before.apart),
+        before.next_label,
+    )
+    _APPLY[edit.kind](edited, edit)
+    edited.drop_empty_names()
+    return replace(
+        before,
+        labels=edited.labels,
+        names=edited.names,
+        by_hand=edited.by_hand,
+        units=edited.units,
+        apart=tuple(edited.apart),
+        next_label=edited.next_label,
+    )
+
+
+def replay(
+    base: Base, edits: Iterable[Edit]
+) -> tuple[Corrected, tuple[tuple[int, Edit, str], ...]]:
+    """Return a clustering after edits, and those that are not possible on it.
+
+    On the run that they were made on, all are possible. On another one, pictures may be missing,
+    and clusters may be different.
+
+    Returns
+    -------
+    corrected
+        The clustering.
+    ignored
+        (place, edit, reason) of those that were left out.
+    """
+    state, ignored = start(base), []
+    for place, edit in enumerate(edits):
+        try:
+            state = apply_edit(base, state, edit)
+        except EditError as error:
+            ignored.append((place, edit, str(error)))
+    return state, tuple(ignored)
+
+
+def _name(edited: _Edited, edit: Edit) -> None:
+    label = edited.cluster(edit.pictures)
+    now = edited.names.get(label, "")
+    if now not in (edit.was, edit.name):
+        raise EditError(f"the cluster is already called {now!r}, so it is not called {edit.name!r}")
+    if edit.name.casefold() == SHELF_NAME:
+        raise EditError(f"{SHELF_NAME!r} is the name of the shelf: choose another one")
+    if edit.name and any(
+        name == edit.name and other != label for other, name in edited.names.items()
+    ):
+        raise EditError(
+            f"another cluster is already called {edit.name!r}: merge them, or choose another name"
+        )
+    edited.names[label] = edit.name
+    if not edit.name:
+        del edited.names[label]
+
+
+def _move(edited: _Edited, edit: Edit) -> None:
+    found = edited.find(edit.pictures)
+    moving = edited.of_units(found)
+    if edit.others:
+        label = edited.cluster(edit.others)
+    else:
+        label = -2 if edited.base.is_own(edit) else _own_cluster(edited, moving)
+        label = edited.new_label() if label < 0 else label
+    edited.put(moving, label)
+    edited.by_hand |= moving
+
+
+def _own_cluster(edited: _Edited, samples: NDArray[np.bool_]) -> int:
+    """Return the cluster that consists mostly of some samples and has most of them, or -2."""
+    inside = edited.labels[samples & (edited.labels != SHELF)]
+    if len(inside) == 0:
+        return -2
+    counts = np.bincount(inside)
+    label = int(counts.argmax())
+    size = int((edited.labels == label).sum())
+    return label if 2 * counts[label] > max(size, int(samples.sum())) else -2
+
+
+def _shelve(edited: _Edited, edit: Edit) -> None:
+    moving = edited.of_units(edited.find(edit.pictures))
+    edited.put(moving, SHELF)
+    edited.by_hand |= moving
+
+
+def _place(edited: _Edited, edit: Edit) -> None:
+    edited.put(edited.of_units(edited.find(edit.pictures)), edited.cluster(edit.others))
+
+
+def _split(edited: _Edited, edit: Edit) -> None:
+    label = edited.cluster(edit.pictures)
+    if edited.cluster(edit.others) != label:
+        return  # they are apart already, in this run
+    stays, leaves = (
+        edited.units[samples[edited.labels[samples] == label]]
+        for samples in (edited.find(edit.pictures), edited.find(edit.others))
+    )
+    inside = edited.labels == label
+    branch = _branch_with(edited.base, leaves, stays)
+    leaving = inside & branch[edited.units]
+    if not leaving.any() or (leaving == inside).all():
+        raise EditError("the tree has no branch that divides this cluster in such a way")
+    edited.labels[leaving] = edited.new_label()
+
+
+def _branch_with(
+    base: Base, wanted: NDArray[np.int64], unwanted: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return the samples of the largest branch with most of the wanted, less the unwanted ones."""
+    starts, stops = base.intervals
+    n = len(base.labels)
+    balance = np.zeros(n + 1, np.int64)
+    np.add.at(balance, starts[wanted] + 1, 1)
+    np.subtract.at(balance, starts[unwanted] + 1, 1)
+    sums = np.cumsum(balance)
+    scores = sums[stops] - sums[starts]
+    best = np.lexsort((starts - stops, -scores))[0]
+    places = starts[:n]
+    inside: NDArray[np.bool_] = (places >= starts[best]) & (places < stops[best])
+    return inside
+
+
+def _merge(edited: _Edited, edit: Edit) -> None:
+    label, other = edited.cluster(edit.pictures), edited.cluster(edit.others)
+    if label == other:
+        return
+    edited.put(edited.labels == other, label)
+    if label not in edited.names and other in edited.names:
+        edited.names[label] = edited.names[other]
+
+
+def _refuse(edited: _Edited, edit: Edit) -> None:
+    edited.find(edit.pictures), edited.find(edit.others)  # nothing moves, but they must exist
+
+
+def _must_link(edited: _Edited, edit: Edit) -> None:
+    found = edited.find(edit.pictures)
+    together = edited.of_units(found)
+    edited.check_together(together)
+    labels = edited.labels[found]
+    label = int(next((one for one in labels if one != SHELF), SHELF))
+    moving = together & (edited.labels != label)
+    edited.put(together, label)
+    edited.by_hand |= moving
+    edited.units[together] = int(np.flatnonzero(together)[0])
+
+
+def _cannot_link(edited: _Edited, edit: Edit) -> None:
+    found, others = edited.find(edit.pictures), edited.find(edit.others)
+    paths = edited.base.pictures.paths
+    for one in found.tolist():
+        for other in others.tolist():
+            if edited.units[one] == edited.units[other]:
+                raise EditError(
+                    f"{paths[one]} and {paths[other]} are exact copies or have a must-link, so "
+                    "they cannot be kept apart"
+                )
+            if (one, other) not in edited.apart:
+                edited.apart.append((one, other))
+    free: list[int] = []
+    for other in others.tolist():
+        unit = edited.of_units(np.array([other]))
+        label = int(edited.labels[other])
+        if label == SHELF or not (edited.labels[found] == label).any():
+            continue
+        edited.put(unit, _first_allowed(edited, unit, free))
+        edited.by_hand |= unit
+
+
+def _first_allowed(edited: _Edited, unit: NDArray[np.bool_], free: list[int]) -> int:
+    """Return the first of some clusters in which a unit may be, or a new one."""
+    for label in free:
+        try:
+            edited.check_together(unit | (edited.labels == label))
+        except EditError:
+            continue
+        return label
+    free.append(edited.new_label())
+    return free[-1]
+
+
+def _cut(edited: _Edited, edit: Edit) -> None:
+    base = edited.base
+    if base.recut is None or not base.is_own(edit):
+        return  # the number of clusters of another run was chosen for that one
+    now = Corrected(
+        edited.labels,
+        edited.names,
+        edited.by_hand,
+        edited.units,
+        tuple(edited.apart),
+        edited.next_label,
+    )
+    labels, names = base.recut(now, edit.k)
+    edited.labels = np.where(edited.labels == SHELF, SHELF, labels).astype(np.int32)
+    edited.names = dict(names)
+    edited.next_label = int(labels.max()) + 1
+
+
+_APPLY: dict[str, Callable[[_Edited, Edit], None]] = {
+    "name": _name,
+    "move": _move,
+    "shelve": _shelve,
+    "place": _place,
+    "split": _split,
+    "merge": _merge,
+    "refuse": _refuse,
+    "must-link": _must_link,
+    "cannot-link": _cannot_link,
+    "cut": _cut,
+}

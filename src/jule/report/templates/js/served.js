@@ -1,0 +1,134 @@
+// The part of a served page that talks to its server, and nobody else: edits are saved when they
+// are made, one after another, and the page shows the clusters that the server answers with.
+
+const LATER = 300; // milliseconds after an edit, when the tree of the new clusters is asked for
+const HOW = "Start it again with jule serve, and open its new address.";
+let labelsText = RUN.served.labels.base64;
+let waitingEdits = Promise.resolve();
+
+async function ask(path, body) {
+  const request = body === undefined ? {} : {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+  };
+  const response = await fetch(path, { ...request, redirect: "error" });
+  if (response.status === 403) throw new Error(`The server has ended. ${HOW}`);
+  const answer = await response.json().catch(() => ({ problem: "The server had an error." }));
+  return { ok: response.ok, status: response.status, answer };
+}
+
+// Edits wait for each other, so that each is based on the one before.
+function send(path, edit = {}) {
+  waitingEdits = waitingEdits.then(async () => {
+    try {
+      const { ok, status, answer } = await ask(path, { ...edit, revision: server.revision });
+      if (ok) {
+        say("");
+        takeState(answer);
+      } else if (status === 409) {
+        takeState(answer.state);
+        say("The clusters were changed in another window, and are shown as they are now."
+          + " Your last change was not made.");
+      } else {
+        refuse(answer.problem);
+      }
+    } catch (error) {
+      refuse(error instanceof TypeError ? `The server does not answer. ${HOW}` : error.message);
+    }
+  });
+  return waitingEdits;
+}
+
+function refuse(problem) {
+  say(`Not changed: ${problem}`);
+  same.refused.clear();
+  tell("names"); // fields show the names that are in effect
+}
+
+// Show the clusters as the server has them.
+function takeState(state) {
+  const moved = state.labels.base64 !== labelsText;
+  server.revision = state.revision;
+  server.steps = { undo: state.undo, redo: state.redo };
+  names = new Map(state.numbers.map((number, group) => [number, state.names[group]]));
+  BY_HAND = decoded(state.by_hand);
+  if (moved) {
+    labelsText = state.labels.base64;
+    LABELS = decoded(state.labels);
+    NUMBERS = state.numbers;
+    K_RUN = NUMBERS.length;
+    CONFIDENCE = RUN_NODES = null; // until they arrive
+    server.strangers = [];
+    show(K_RUN);
+  } else {
+    tell("names");
+  }
+  later("clusters", askClusters);
+}
+
+async function askClusters() {
+  try {
+    const { ok, answer } = await ask("clusters");
+    if (ok && answer.arrays.labels.base64 === labelsText) takeClusters(answer);
+    const suggested = await ask("suggestions");
+    if (!suggested.ok || suggested.answer.revision !== server.revision) return;
+    server.pairs = suggested.answer.same;
+    server.strangers = suggested.answer.strangers;
+    same.refused.clear();
+    server.pairsOf = server.revision;
+    showSame();
+    showSplits();
+  } catch {
+    // The next edit will say that the server does not answer.
+  }
+}
+
+// Take over what follows from the clusters: the tree, the confidence, lists of pictures.
+function takeClusters({ arrays, summary }) {
+  if (RUN_NODES && CONFIDENCE) return; // nothing has moved
+  Object.assign(SUMMARY, summary);
+  WEIGHTS = ownWeights();
+  CONFIDENCE = decoded(arrays.confidence);
+  plant(decoded(arrays.merges), decoded(arrays.affinities));
+  look();
+}
+
+// Another window may have changed the clusters while this one was not looked at.
+async function refresh() {
+  try {
+    const { ok, answer } = await ask("state");
+    if (!ok || answer.revision === server.revision) return;
+    takeState(answer);
+    say("The clusters were changed in another window, and are shown as they are now.");
+  } catch {
+    // The next edit will say that the server does not answer.
+  }
+}
+
+// The original of an image in a frame, or the reason why there is none below the thumbnail.
+async function showOriginal(image, frame) {
+  try {
+    const response = await fetch(`pictures/${image}`, { redirect: "error" });
+    if (!response.ok) throw new Error((await response.json()).problem);
+    const url = URL.createObjectURL(await response.blob());
+    const original = make("img", { alt: nameOf(image) });
+    original.addEventListener("load", () => {
+      frame.replaceChildren(original);
+      URL.revokeObjectURL(url);
+    });
+    original.src = url;
+  } catch (error) {
+    const text = error instanceof TypeError ? `The server does not answer. ${HOW}` : error.message;
+    frame.append(make("p", { class: "hint problem", text }));
+  }
+}
+
+function startServer() {
+  const { revision, undo, redo } = RUN.served;
+  server = {
+    revision, steps: { undo, redo }, pairs: [], strangers: [], showOriginal,
+    edit: (edit) => send("edit", edit), undo: () => send("undo"), redo: () => send("redo"),
+  };
+  RUN.served.numbers.forEach((number, group) => names.set(number, RUN.served.names[group]));
+  addEventListener("focus", refresh);
+  setTimeout(askClusters, LATER);
+}

@@ -1,0 +1,54 @@
+// Undo and redo, by buttons and keys, and short messages.
+
+const MESSAGE = byId("message");
+const MESSAGE_TEXT = byId("message-text");
+const TYPED_INTO = "input, select, textarea, [contenteditable]";
+
+function showSteps() {
+  const { undo, redo } = server ? server.steps : {
+    undo: steps.past.length ? "change" : "", redo: steps.future.length ? "change" : "",
+  };
+  for (const [id, what, verb] of [["step-back", undo, "Undo"], ["step-forward", redo, "Redo"]]) {
+    byId(id).disabled = !what;
+    byId(id).title = what ? `${verb} the last ${what}` : `Nothing to ${verb.toLowerCase()}`;
+  }
+}
+
+// Keys belong to the text while somebody types.
+function isTyping(event) {
+  return event.target.matches?.(TYPED_INTO) && event.target.type !== "range";
+}
+
+function pressStep(event) {
+  const key = event.key.toLowerCase();
+  if (!(event.ctrlKey || event.metaKey) || event.altKey || isTyping(event)) return;
+  if (key !== "z" && key !== "y") return;
+  event.preventDefault();
+  if (key === "y" || event.shiftKey) stepForward();
+  else stepBack();
+}
+
+// A message for a person, which stays until the next one or until it is closed.
+function say(text) {
+  MESSAGE.hidden = !text;
+  MESSAGE_TEXT.textContent = text;
+  placeMessage();
+}
+
+// Nothing behind an open dialog can be pressed, so the message moves into the topmost one.
+function placeMessage() {
+  const open = document.querySelectorAll("dialog[open]");
+  (open[open.length - 1] || document.body).append(MESSAGE);
+}
+
+function startSteps() {
+  byId("step-back").addEventListener("click", stepBack);
+  byId("step-forward").addEventListener("click", stepForward);
+  byId("message-close").addEventListener("click", () => say(""));
+  for (const dialog of document.querySelectorAll("dialog")) {
+    dialog.addEventListener("close", placeMessage);
+  }
+  addEventListener("keydown", pressStep);
+  on("view", showSteps);
+  on("names", showSteps);
+}

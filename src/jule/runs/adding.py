@@ -1,0 +1,312 @@
+"""Add pictures to a finished run: each is placed in a cluster, and nothing else changes."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.corrections.edits import Edit, EditLog
+from jule.files import array_bytes, arrays_bytes, checked_json
+from jule.forward import Neighbors
+from jule.forward.assign import count_votes, neighbor_votes
+from jule.forward.extend import extend_neighbors, extend_tree
+from jule.images import Samples
+from jule.images.sources.arrays import row_blocks
+from jule.joint.clustering import count_neighbors
+from jule.joint.result import Result
+from jule.locks import hold
+from jule.progress import Progress
+from jule.runs.corrected import log_bytes
+from jule.runs.edits import EditSession
+from jule.runs.folder import RunFolder
+from jule.runs.names import (
+    CONFIG,
+    DIGESTS,
+    DUPLICATES,
+    EDITS,
+    IMAGES,
+    LABELS,
+    LABELS_AUTO,
+    SKIPPED,
+    SNAPSHOTS,
+)
+from jule.runs.reading import read_run_array
+from jule.runs.results import RunResults, identify, read_network, read_results, result_files
+from jule.runs.tables import duplicates_csv, labels_csv, parse_skipped, skipped_csv
+from jule.runs.trust import is_signed, sign
+
+if TYPE_CHECKING:
+    from jule.joint.lowdim import Map
+
+
+@dataclass(frozen=True)
+class Added:
+    """What `add_pictures` did.
+
+    Attributes
+    ----------
+    results
+        The run with the new pictures.
+    n_new
+        How many were added.
+    n_known
+        How many were in the run already, by their content.
+    counts
+        How many were added to each cluster.
+    """
+
+    results: RunResults
+    n_new: int
+    n_known: int
+    counts: tuple[int, ...]
+
+
+def only_new(run_digests: NDArray[np.uint8] | None, data: Samples) -> NDArray[np.int64]:
+    """Return the places of the pictures that a run does not have yet, by their content.
+
+    Examples
+    --------
+    >>> from jule.images import read_images
+    >>> data = read_images(np.eye(3))
+    >>> only_new(data.digests[:2], data).tolist()
+    [2]
+    """
+    if run_digests is None:
+        return np.arange(len(data))
+    known = {digest.tobytes() for digest in run_digests}
+    return np.array(
+        [place for place, digest in enumerate(data.digests) if digest.tobytes() not in known],
+        np.int64,
+    )
+
+
+def add_pictures(
+    run: RunFolder,
+    data: Samples,
+    new: NDArray[np.int64],
+    vectors: NDArray,
+    *,
+    source: str,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Added:
+    """Place new pictures in the clusters of a finished run, without training.
+
+    Each new picture goes to the cluster that its neighbours vote for, as in `predict`, with all
+    corrections in effect; pictures on the shelf do not vote. In the tree it joins the nearest of
+    these neighbours. Clusters, their numbers and their names stay as they are, and so do the
+    pictures that were in the run before. How the new pictures look before learning is not compared
+    with the others, so their confidence follows from the learned representation alone.
+
+    Parameters
+    ----------
+    run
+        A finished run.
+    data
+        Pictures, read at the size of the run (`jule.runs.predict.read_for_run`).
+    new
+        Those of them that are added; see `only_new`.
+    vectors
+        What the network sees of those: the pictures, or the vectors of the run's encoder.
+    source
+        Where they are, to read them again.
+    device
+        ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    progress
+        Called with the name of a stage and the fraction of it that is done.
+    """
+    from jule.backward import embed
+    from jule.backward.mapper import place
+    from jule.runs.maps import read_map
+
+    with hold(run.home):
+        session = EditSession(run)
+        found = session.found
+        if len(new) == 0:
+            return Added(session.results(), 0, len(data), ())
+        embedder = read_network(run, device=device)
+        show = None if progress is None else lambda share: progress("embedding", share)
+        embedding = embed(embedder, vectors, progress=show)
+        grown, voted = _grow(session, data, new, embedding)
+        learned_map = read_map(run, found, device)
+        if learned_map is not None:
+            both = np.concatenate([learned_map.positions, place(learned_map.mapper, embedding)])
+            learned_map = replace(learned_map, positions=both)
+            grown = replace(grown, positions=both)
+        _write(run, session, grown, voted, data, new, source, embedder, learned_map)
+        results = read_results(run)
+        counts = np.bincount(results.result.labels[-len(new) :])
+        return Added(results, len(new), len(data) - len(new), tuple(counts.tolist()))
+
+
+def _grow(
+    session: EditSession, data: Samples, new: NDArray[np.int64], embedding: NDArray[np.float32]
+) -> tuple[RunResults, NDArray[np.int32]]:
+    """Return the results as found, with new pictures, and the cluster that each was voted into."""
+    found, state = session.found, session.state
+    result = found.result
+    n, m = len(result.labels), len(new)
+    k = count_neighbors(n, found.config)
+    may_vote = np.flatnonzero(state.labels >= 0)
+    nearest, weights = neighbor_votes(
+        embedding, result.embedding[may_vote], sigma2=result.sigma2, n_neighbors=k
+    )
+    nearest = may_vote[nearest]
+    closed = np.searchsorted(state.numbers, state.labels.clip(min=state.numbers[0]))
+    voted = count_votes(nearest, weights, closed).argmax(axis=1)
+    first = _first_copies(data, new)
+    voted = voted[first]  # exact copies go together
+    agrees = closed[nearest] == voted[:, None]
+    sure = np.minimum((weights * agrees * result.confidence[nearest]).sum(axis=1), 1.0)
+    # A picture that a person moved says nothing of the automatic labels.
+    odds = np.where(agrees, weights + 1.0, 0.0) + agrees * ~state.by_hand[nearest] * 2.0
+    partners = nearest[np.arange(m), odds.argmax(axis=1)][first]
+    copies = np.concatenate([found.first_copies, n + first])
+    names = [*found.names, *(data.names[one] for one in new)]
+    offset = int(found.indices.max()) + 1
+    grown = Result(
+        labels=np.concatenate([result.labels, result.labels[partners]]),
+        labels_sf=np.concatenate([result.labels_sf, result.labels_sf[partners]]),
+        labels_rc=np.concatenate([result.labels_rc, result.labels_rc[partners]]),
+        chosen=result.chosen,
+        confidence=np.concatenate([result.confidence, sure]),
+        tree=extend_tree(result.tree, partners, first),
+        embedding=np.concatenate([result.embedding, embedding]),
+        neighbors=extend_neighbors(result.neighbors, result.embedding, embedding),
+        sigma2=result.sigma2,
+        suggestions=result.suggestions,
+        choice=result.choice,
+        evidence=result.evidence,
+        input_sigma2=result.input_sigma2,
+        member_trees=tuple(extend_tree(tree, partners, first) for tree in result.member_trees),
+    )
+    grown = replace(grown, input_neighbors=_inputs(result, grown.neighbors))
+    numbers = state.numbers[voted].astype(np.int32)
+    return (
+        replace(
+            found,
+            id=identify(grown.tree, names),
+            earlier=(*found.earlier, found.id),
+            names=names,
+            result=grown,
+            scores=None,
+            by_hand=np.zeros(n + m, bool),
+            first_copies=copies,
+            indices=np.concatenate([found.indices, offset + data.indices[new]]),
+            digests=None
+            if found.digests is None
+            else np.concatenate([found.digests, data.digests[new]]),
+        ),
+        numbers,
+    )
+
+
+def _first_copies(data: Samples, new: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place among the new pictures of the original of each."""
+    place = np.full(len(data), -1)
+    place[new] = np.arange(len(new))
+    first = place[data.first_copies[new]]
+    return np.where(first < 0, np.arange(len(new)), first)
+
+
+def _inputs(before: Result, neighbors: Neighbors) -> Neighbors | None:
+    """Return the neighbours before learning, with the learned ones for the new pictures."""
+    old = before.input_neighbors
+    if old is None:
+        return None
+    n = len(before.labels)
+    # At a distance that gives edges the weight that they have in the learned graph.
+    scale = before.input_sigma2 / before.sigma2 if before.sigma2 > 0 else 1.0
+    return Neighbors(
+        np.concatenate([old.indices, neighbors.indices[n:]]),
+        np.concatenate([old.distances, neighbors.distances[n:] * scale]),
+    )
+
+
+def _write(
+    run: RunFolder,
+    session: EditSession,
+    grown: RunResults,
+    voted: NDArray[np.int32],
+    data: Samples,
+    new: NDArray[np.int64],
+    source: str,
+    embedder: Any,
+    learned_map: Map | None,
+) -> None:
+    """Write the grown run, all at once."""
+    from jule.runs.corrected import correct
+
+    log = _with_places(session, grown, voted)
+    corrected = correct(grown, log) if log.done else grown
+    about = run.about()
+    files = result_files(grown, embedder, learned_map)
+    automatic = files[LABELS]
+    files[LABELS] = labels_csv(corrected.columns(), corrected.by_hand)
+    if log.edits:
+        files[EDITS], files[LABELS_AUTO] = log_bytes(log), automatic
+    files[DUPLICATES] = duplicates_csv(grown.names, grown.first_copies, grown.indices)
+    if grown.digests is not None:
+        files[DIGESTS] = array_bytes(grown.digests)
+    manifest = run.manifest()
+    if SKIPPED in manifest:
+        before = parse_skipped(run.read(SKIPPED), SKIPPED)
+        files[SKIPPED] = skipped_csv([*(_skipped(*one) for one in before), *data.skipped])
+    added = data.samples[new]
+    if IMAGES in manifest:
+        both = np.concatenate([read_run_array(run), added])
+        files[IMAGES] = arrays_bytes(images=both)
+    else:
+        offset = int(session.found.indices.max()) + 1
+        about["more"] = [
+            *about.get("more", []),
+            {"source": source, "count": len(new), "offset": offset},
+        ]
+    trusted = is_signed(run.about())
+    about["data"] = _data_with(about["data"], added)
+    about["signature"] = ""
+    if trusted:  # what a stranger's run calls its source is not trusted after an update either
+        about["signature"] = sign(
+            about["source"], about["data"], about.get("features"), about.get("more", ())
+        )
+    files[CONFIG] = checked_json(about)
+    # Their samples are not those of the run any more.
+    stale = tuple(name for name in manifest if name.startswith(f"{SNAPSHOTS}/"))
+    run.update(files, remove=stale)
+
+
+def _skipped(path: str, reason: str) -> Any:
+    from jule.images import Skipped
+
+    return Skipped(path, reason)
+
+
+def _data_with(data: dict[str, Any], added: NDArray) -> dict[str, Any]:
+    """Return the fingerprint of samples with more samples after them."""
+    checksum = data["checksum"]
+    for block in row_blocks(added):
+        checksum = zlib.crc32(block.data, checksum)
+    shape = [data["shape"][0] + len(added), *data["shape"][1:]]
+    return {**data, "shape": shape, "checksum": checksum}
+
+
+def _with_places(session: EditSession, grown: RunResults, voted: NDArray[np.int32]) -> EditLog:
+    """Return the edits, with those that put new pictures where the edits alone do not put them."""
+    from jule.corrections.editor import Editor
+    from jule.runs.corrected import base_of
+
+    log = session.editor.log
+    editor = Editor(base_of(grown, grown.result), grown.result.embedding, log)
+    wanted = np.concatenate([session.state.labels, voted])
+    wrong_now = (editor.state.labels != wanted) & (wanted >= 0)
+    edits: list[Edit] = []
+    for label in np.unique(wanted[wrong_now]).tolist():
+        wrong = np.flatnonzero(wrong_now & (wanted == label))
+        edits.append(
+            Edit("place", editor.pictures(wrong), session.editor.typical(label), run=grown.id)
+        )
+    return log.add(*edits) if edits else log

@@ -1,0 +1,131 @@
+"""The results of a run with the corrections in its edits.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.corrections.apply import SHELF, Base, Corrected
+from jule.corrections.editor import Editor
+from jule.corrections.edits import EditLog
+from jule.corrections.pictures import PictureIndex
+from jule.files import parse_json
+from jule.forward.constraints import Constraints
+from jule.joint.config import Config
+from jule.joint.result import Result, recut, recut_names, with_labels
+
+if TYPE_CHECKING:
+    from jule.runs.results import RunResults
+
+
+def log_bytes(log: EditLog) -> bytes:
+    """Return the content of edits.json: one line per edit, which is written and compared fast.
+
+    Examples
+    --------
+    >>> parse_log(log_bytes(EditLog(revision=3))).revision
+    3
+    """
+    edits = ",\n".join(f"  {edit.line}" for edit in log.edits)
+    head = json.dumps(replace(log, edits=(), done=0).to_json() | {"done": log.done}, indent=1)
+    head = head.removesuffix(',\n "edits": []\n}')
+    return f'{head},\n "edits": [\n{edits}\n ]\n}}\n'.encode()
+
+
+def parse_log(content: bytes) -> EditLog:
+    """Parse the content of edits.json; raise ValueError if it is damaged."""
+    value: Mapping[str, Any] = parse_json(content)
+    return EditLog.from_json(value)
+
+
+def base_of(results: RunResults, automatic: Result) -> Base:
+    """Return what the edits of a run start from.
+
+    Parameters
+    ----------
+    results
+        The run.
+    automatic
+        Its result without edits.
+    """
+    config = results.config
+
+    def other_number(now: Corrected, k: int) -> tuple[NDArray[np.int32], dict[int, str]]:
+        return _recut(automatic, config, now, k)
+
+    return Base(
+        automatic.labels,
+        automatic.tree,
+        PictureIndex(results.names, results.digests),
+        results.first_copies,
+        results.id,
+        frozenset(results.earlier),
+        other_number,
+    )
+
+
+def _recut(
+    automatic: Result, config: Config, now: Corrected, k: int
+) -> tuple[NDArray[np.int32], dict[int, str]]:
+    """Cut the tree of corrected labels at another number of clusters."""
+    labels, names = replace(now, labels=_without_shelf(now, automatic.labels)).numbered()
+    units = now.units
+    edited = with_labels(
+        automatic, labels, config, first_copies=units, constraints=hard_constraints(now)
+    )
+    k = min(k, edited.tree.n_different)
+    return recut(edited, k, config)[units], recut_names(edited, names, k, config)
+
+
+def hard_constraints(state: Corrected) -> Constraints | None:
+    """Return the must-links and cannot-links of corrected labels; None without cannot-links."""
+    if not state.apart:
+        return None
+    return Constraints(state.units, np.array(state.apart, np.int64))
+
+
+def _without_shelf(now: Corrected, automatic: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return labels in which pictures on the shelf are with most of their automatic cluster."""
+    labels, shelved = now.labels.copy(), now.labels == SHELF
+    for cluster in np.unique(automatic[shelved]).tolist():
+        inside = labels[(automatic == cluster) & ~shelved]
+        label = np.bincount(inside).argmax() if len(inside) else now.numbers[0]
+        labels[shelved & (automatic == cluster)] = label
+    return labels
+
+
+def correct(results: RunResults, log: EditLog) -> RunResults:
+    """Return the results of a run with edits, from those without.
+
+    Edits that are not possible are left out; on the run that they were made on, all are.
+    """
+    editor = Editor(base_of(results, results.result), results.result.embedding, log)
+    return with_state(results, editor.state, log)
+
+
+def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResults:
+    """Return the results of a run with corrected labels, from those without edits."""
+    labels, names = state.numbered()
+    result = results.result
+    if not np.array_equal(labels, result.labels) or state.by_hand.any():
+        result = with_labels(
+            result,
+            labels,
+            results.config,
+            by_hand=state.by_hand,
+            first_copies=state.units,
+            constraints=hard_constraints(state),
+        )
+    return replace(
+        results,
+        result=result,
+        cluster_names=names,
+        by_hand=state.by_hand,
+        edits=log,
+        shelf=len(state.numbers) if state.has_shelf else None,
+    )

@@ -1,0 +1,284 @@
+"""What the server does, without the web: the state of a run, edits of it, its page."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jule.corrections.apply import SHELF
+from jule.corrections.editor import Editor
+from jule.corrections.edits import Edit
+from jule.locks import hold
+from jule.progress import Progress
+from jule.report import Report
+from jule.report.arrays import cluster_arrays, for_browser
+from jule.report.stored import StoredPage, read_stored
+from jule.report.summary import suggest
+from jule.runs.corrected import with_state
+from jule.runs.edits import PATIENCE, ChangedRunError, EditSession, StaleError
+from jule.runs.folder import RunFolder
+from jule.runs.results import RunResults
+from jule.serve.originals import Originals
+
+# Entries of the summary that change with the clusters.
+CHANGING = (
+    "labels", "clusters", "chosen", "weights", "edited", "sureness", "groups", "doubts", "n_doubts",
+)  # fmt: skip
+Request = Mapping[str, Any]
+
+
+class RequestError(ValueError):
+    """A request makes no sense; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The results and the page of one revision."""
+
+    revision: int
+    results: RunResults
+    report: Report
+
+
+class Desk:
+    """A run that is looked at and edited in a browser; several threads may use it.
+
+    Parameters
+    ----------
+    run
+        A finished run.
+    source
+        Where its pictures are, if they have been moved since.
+    progress
+        Called with the name of a stage and the fraction of it that is done, while the first page is
+        made.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import jule
+    >>> points = np.random.default_rng(0).normal(size=(40, 2))
+    >>> with TemporaryDirectory() as folder:
+    ...     jule.JULE(n_clusters=2, settings={"min_images": 100}).fit(points).save(folder)
+    ...     desk = Desk(RunFolder(folder))
+    ...     named = desk.edit({"revision": 0, "edit": "name", "cluster": 0, "name": "left"})
+    >>> named["revision"], named["names"], named["undo"]
+    (1, ['left', ''], 'name')
+    """
+
+    def __init__(
+        self, run: RunFolder, source: str | None = None, progress: Progress | None = None
+    ) -> None:
+        self.run = run
+        self.session = EditSession(run)
+        self.first_revision = self.session.revision
+        self.n_samples = len(self.session.found.names)
+        self.originals = Originals(run, self.session.found, source)
+        self._source = source
+        self._lock = threading.Lock()  # of the session, held for moments
+        self._making = threading.Lock()  # of the page, held for seconds
+        self._stored = read_stored(run, self.session.found.id, self.n_samples)
+        if source is not None and self._stored is not None and self._stored.sheets is None:
+            self._stored = None  # now there may be pictures
+        self._shown: _Shown | None = None
+        report = self._show(progress).report
+        names = ("coords", "umap")
+        self._stored = StoredPage(
+            report.sheets,
+            {name: report.arrays[name] for name in names if name in report.arrays},
+            {name: report.summary[name] for name in ("image_shape", "pictures", "no_pictures")},
+        )
+
+    # ---- looking
+
+    def state(self) -> dict[str, Any]:
+        """Return the clusters as they are now, with whatever other processes have saved."""
+        with self._lock:
+            self.session.refresh()
+            return self._state()
+
+    def _state(self) -> dict[str, Any]:
+        state, log = self.session.state, self.session.editor.log
+        labels, names = state.numbered()
+        numbers = [*state.numbers.tolist(), *([SHELF] if state.has_shelf else [])]
+        return {
+            "revision": self.session.revision,
+            "labels": for_browser(labels),
+            "by_hand": for_browser(state.by_hand.astype("uint8")),
+            "numbers": numbers,
+            "names": [names.get(place, "") for place in range(len(numbers))],
+            "undo": log.edits[log.done - 1].kind if log.done else "",
+            "redo": log.edits[log.done].kind if log.done < len(log.edits) else "",
+        }
+
+    def clusters(self) -> dict[str, Any]:
+        """Return what follows from the clusters: the merge tree, typical pictures, doubts."""
+        shown = self._show()
+        arrays = cluster_arrays(shown.results)
+        summary = shown.report.summary
+        return {
+            "revision": shown.revision,
+            "arrays": {name: for_browser(array) for name, array in arrays.items()},
+            "summary": {name: summary[name] for name in CHANGING},
+        }
+
+    def suggestions(self) -> dict[str, Any]:
+        """Return pairs of clusters that may be the same, and branches that may be strangers."""
+        with self._lock:
+            self.session.refresh()
+            revision, state = self.session.revision, self.session.state
+            base, edits = self.session.editor.base, self.session.editor.log.in_effect
+        graph = self.session.found.result.graph
+        return {"revision": revision, **suggest(graph, base, state, edits)}
+
+    def page(self) -> bytes:
+        """Return the page as HTML."""
+        while True:
+            shown, state = self._show(), self.state()
+            if shown.revision == state["revision"]:
+                break
+        urls = [f"sheets/{number}" for number in range(len(self.sheets))]
+        return shown.report.served(state, urls)
+
+    @property
+    def sheets(self) -> Sequence[bytes]:
+        """The sheets of thumbnails."""
+        sheets = None if self._stored is None else self._stored.sheets
+        return [] if sheets is None else sheets.content
+
+    @property
+    def sheet_type(self) -> str:
+        """The media type of the sheets."""
+        sheets = None if self._stored is None else self._stored.sheets
+        return "" if sheets is None else f"image/{sheets.kind}"
+
+    def _show(self, progress: Progress | None = None) -> _Shown:
+        """Return results and page of the present revision; they are made if it is new."""
+        with self._making:
+            with self._lock:
+                session = self.session
+                session.refresh()
+                revision, state, log = session.revision, session.state, session.editor.log
+            if self._shown is None or self._shown.revision != revision:
+                results = with_state(session.found, state, log)
+                report = Report.of_run(
+                    self.run,
+                    source=self._source,
+                    results=results,
+                    umap=False,
+                    stored=self._stored,
+                    progress=progress,
+                )
+                self._shown = _Shown(revision, results, report)
+            return self._shown
+
+    # ---- editing
+
+    def edit(self, request: Request) -> dict[str, Any]:
+        """Make one edit and save it; return the clusters after it.
+
+        Parameters
+        ----------
+        request
+            ``revision``: what the page has seen; ``edit``: the kind, one of `EDITS`; and what this
+            kind needs. Clusters are given by their numbers, pictures by their rows in labels.csv.
+
+        Raises
+        ------
+        StaleError
+            If the clusters have changed since that revision. Nothing is saved then.
+        ValueError
+            If the edit is not possible; the message says why. Nothing is saved then.
+        """
+        kind = request.get("edit")
+        if not isinstance(kind, str) or kind not in EDITS:
+            raise RequestError(f"an edit is one of {', '.join(EDITS)}")
+
+        def change(revision: int) -> None:
+            self.session.refresh()
+            if revision != self.session.revision:
+                raise StaleError(self.session.revision)
+            self.session.add(EDITS[kind](self.session.editor, request), revision=revision)
+
+        return self._change(request, change)
+
+    def undo(self, request: Request) -> dict[str, Any]:
+        """Undo the last edit; return the clusters after it."""
+        return self._change(request, self.session.undo)
+
+    def redo(self, request: Request) -> dict[str, Any]:
+        """Redo the edit that was undone last; return the clusters after it."""
+        return self._change(request, self.session.redo)
+
+    def _change(self, request: Request, change: Callable[[int], object]) -> dict[str, Any]:
+        revision = _whole(request, "revision")
+        with self._lock:
+            change(revision)
+            return self._state()
+
+    def finish(self) -> bool:
+        """Write labels.csv and the page with all edits; return whether there was any new one.
+
+        A run that another command has changed is left as it is: that command wrote both.
+        """
+        try:
+            if self.state()["revision"] == self.first_revision:
+                return False
+            with hold(self.run.home, wait=PATIENCE):
+                self.session.write_labels()
+                self._show().report.write(self.run)
+        except ChangedRunError:
+            return False
+        return True
+
+
+def _whole(request: Request, name: str) -> int:
+    value = request.get(name)
+    if type(value) is not int:
+        raise RequestError(f"{name!r} must be a whole number")
+    return value
+
+
+def _text(request: Request, name: str) -> str:
+    value = request.get(name)
+    if not isinstance(value, str):
+        raise RequestError(f"{name!r} must be text")
+    return value
+
+
+def _images(request: Request, name: str = "images") -> list[int]:
+    value = request.get(name)
+    if not isinstance(value, list) or not all(type(one) is int for one in value):
+        raise RequestError(f"{name!r} must be a list of whole numbers")
+    return value
+
+
+def _move(editor: Editor, request: Request) -> Edit:
+    to = None if request.get("to") is None else _whole(request, "to")
+    return editor.move(_images(request), to)
+
+
+def _split(editor: Editor, request: Request) -> Edit:
+    branch = None if request.get("branch") is None else _whole(request, "branch")
+    if branch is not None and not 0 <= branch < len(editor.base.intervals[0]):
+        raise RequestError("there is no such branch")
+    return editor.split(_whole(request, "cluster"), branch)
+
+
+# How requests become edits.
+EDITS: dict[str, Callable[[Editor, Request], Edit]] = {
+    "name": lambda editor, asked: editor.name(_whole(asked, "cluster"), _text(asked, "name")),
+    "move": _move,
+    "shelve": lambda editor, asked: editor.shelve(_images(asked)),
+    "split": _split,
+    "merge": lambda editor, asked: editor.merge(_whole(asked, "cluster"), _whole(asked, "other")),
+    "refuse": lambda editor, asked: editor.refuse(_whole(asked, "cluster"), _whole(asked, "other")),
+    "must-link": lambda editor, asked: editor.must_link(_images(asked)),
+    "cannot-link": lambda editor, asked: editor.cannot_link(
+        _images(asked), _images(asked, "others")
+    ),
+    "cut": lambda editor, asked: editor.cut(_whole(asked, "k")),
+}

@@ -1,0 +1,189 @@
+"""The served page in a real browser: corrections are there after a reload and elsewhere."""
+
+import numpy as np
+import pytest
+
+from jule.images import load_dataset
+from jule.report import Report
+from jule.runs.edits import EditSession, apply_edits, read_edits
+from jule.runs.results import read_results
+from tests.report.conftest import browser, keep_picture, visit  # noqa: F401
+from tests.report.made import HOSTILE, labels_in, name_field, rename, run_of
+
+
+@pytest.fixture(scope="module")
+def images():
+    return load_dataset("digits").images[:200]
+
+
+def saved(page, revision):
+    """Wait until the page has an answer to its last edit, and what follows from it."""
+    for _ in range(400):  # the policy of the page forbids wait_for_function
+        if page.evaluate(f"jule.revision === {revision} && jule.settled"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(page.evaluate("[jule.revision, jule.settled]"))
+
+
+@pytest.fixture
+def open_page(browser):  # noqa: F811
+    """Open windows on a served page, which must not complain or ask anybody else."""
+    context = browser.new_context(viewport={"width": 1300, "height": 900})
+    context.set_default_timeout(20_000)
+    complaints, asked = [], []
+
+    def opened(address):
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        page.wait_for_selector(".card .pic")
+        return page
+
+    yield opened
+    context.close()
+    assert [one for one in complaints if "409" not in one] == []
+    origin = asked[0].split("/")[2]
+    assert [
+        url for url in asked if not url.startswith((f"http://{origin}/", "data:", "blob:"))
+    ] == []
+
+
+def test_corrections_made_with_keys_are_there_after_a_reload(
+    serve,
+    open_page,
+    images,
+    tmp_path,
+    keep_picture,  # noqa: F811
+):
+    names = [*HOSTILE[:5], *(f"{i}.png" for i in range(5, 200))]
+    run = run_of(tmp_path / "run", images, 6, names)
+    Report.of_run(run, images, umap=False).write(run)
+    with serve(run) as client:
+        page = open_page(client.address)
+        page.wait_for_selector("#same-open:not([hidden])")
+        page.click("#same-open")
+        pair = page.evaluate("jule.pair")
+        page.keyboard.press("y")
+        saved(page, 1)
+        assert page.inner_text("h1") == "200 images in 5 clusters"
+        page.keyboard.press("n")
+        page.keyboard.press("n")  # of the next pair
+        saved(page, 3)
+        page.click("#same-open")
+        merged = EditSession(run).state
+        assert pair[1] not in merged.numbers
+        edits = read_results(run).edits.edits
+        assert [edit.kind for edit in edits] == ["merge", "refuse", "refuse"]
+        assert edits[1] != edits[2]
+
+        page.locator("#cards .split").first.click()
+        saved(page, 4)
+        assert page.inner_text("h1") == "200 images in 6 clusters"
+        page.keyboard.press("Control+z")
+        saved(page, 5)
+        np.testing.assert_array_equal(labels_in(page), merged.numbered()[0])
+        page.keyboard.press("Control+Shift+Z")
+        saved(page, 6)
+        assert page.is_disabled("#step-forward")
+        number = page.evaluate("jule.numbers[0]")
+        rename(page, number, HOSTILE[0])
+        saved(page, 7)
+
+        image = int(page.locator("#cards .pic").first.get_attribute("data-image"))
+        page.locator("#cards .pic").first.click()
+        page.wait_for_selector("#image-dialog .large img")
+        page.select_option("#image-dialog select", label="unsure: it fits nowhere")
+        saved(page, 8)
+        assert "by hand" in page.inner_text("#image-dialog .dialog-head")
+        page.keyboard.press("Escape")
+        keep_picture(page, "test-served")
+
+        before = labels_in(page)
+        page.reload()
+        page.wait_for_selector(".card .pic")
+        np.testing.assert_array_equal(labels_in(page), before)
+        assert name_field(page, number).input_value() == HOSTILE[0]
+        assert page.locator("#cluster--1").get_attribute("aria-label") == "unsure, 1 image"
+        assert EditSession(run).state.labels[image] == -1
+
+        second = open_page(client.address)  # two windows
+        rename(second, number, "")
+        saved(second, 9)
+        rename(page, number, "too late")
+        page.wait_for_selector("#message:not([hidden])")
+        assert "in another window" in page.inner_text("#message")
+        saved(page, 9)
+        assert name_field(page, number).input_value() == ""
+
+        page.evaluate("jule.show(3)")  # other cuts are only looked at, until they are chosen
+        assert page.locator("#cards .split:visible").count() == 0
+        shown = labels_in(page)
+        page.click("#use")
+        saved(page, 10)
+        found = labels_in(page)
+        groups = {tuple(np.flatnonzero(shown == one)) for one in set(shown)}
+        kept = {tuple(np.flatnonzero(found == one)) for one in set(found)}
+        assert len(groups & kept) >= 2  # all but what lost the picture on the shelf
+        assert page.evaluate("window.hacked") is None
+
+
+def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  # noqa: F811
+    images = images.copy()
+    images[11] = images[10]
+    images[11, 0, 0] += 1
+    run = run_of(tmp_path / "run", images, 5)
+    Report.of_run(run, images, umap=False).write(run)
+    session = EditSession(run)
+    with visit(run.path("report.html")) as page:
+        before = labels_in(page)
+        page.evaluate(f"document.getElementById('cluster-{before[10]}').scrollIntoView()")
+        page.click(f"#cluster-{before[10]} .open")  # near-duplicates are one picture
+        stack = page.locator("#group-dialog .pic[data-stack]").first
+        top = int(stack.get_attribute("data-image"))
+        assert (top in (10, 11), stack.get_attribute("data-stack")) == (True, "2")
+        assert page.locator(f"#group-dialog .pic[data-image='{21 - top}']").count() == 0
+        stack.click(modifiers=["Control"])
+        assert "2 images selected" in page.inner_text("#selection-bar")
+        stack.click(modifiers=["Control"])
+        stack.click()
+        near = page.locator("#image-dialog .image-facts .pic")
+        assert near.get_attribute("data-image") == str(21 - top)
+        page.keyboard.press("Escape")
+        page.click("#group-dialog button:has-text('Stacks')")
+        assert page.locator(f"#group-dialog .pic[data-image='{21 - top}']").count() == 1
+        page.keyboard.press("Escape")
+        page.evaluate("document.getElementById('cluster-1').scrollIntoView()")
+        page.locator("#cluster-1 .split").first.click()
+        split = labels_in(page)
+        session.editor.add(session.editor.split(1))
+        np.testing.assert_array_equal(split, session.editor.state.labels)  # the same rule
+        page.click("#step-back")
+        np.testing.assert_array_equal(labels_in(page), before)
+        [found] = page.evaluate("JSON.parse(run.textContent).summary.strangers")
+        page.evaluate(f"document.getElementById('cluster-{found['cluster']}').scrollIntoView()")
+        page.click(f"#cluster-{found['cluster']} .split:has-text('off {found['size']}')")
+        other = EditSession(run).editor
+        other.add(other.split(found["cluster"], found["branch"]))
+        np.testing.assert_array_equal(labels_in(page), other.state.labels)
+        page.keyboard.press("Control+z")
+        page.locator("#cluster-1 .split").first.click()
+        np.testing.assert_array_equal(labels_in(page), split)
+        page.keyboard.press("Control+z")
+        page.keyboard.press("Control+y")
+        np.testing.assert_array_equal(labels_in(page), split)
+        page.click("#same-open")
+        one, other = page.evaluate("jule.pair")
+        page.keyboard.press("y")
+        merged = np.where(split == other, one, split)
+        np.testing.assert_array_equal(labels_in(page), merged)
+        with page.expect_download() as kept:
+            page.click("#save-json")
+        kept.value.save_as(tmp_path / "edits.json")
+        assert "jule serve" in page.inner_text("#keep")
+    apply_edits(run, read_edits(tmp_path / "edits.json"))
+    labels = read_results(run).result.labels
+    assert {tuple(np.flatnonzero(labels == one)) for one in set(labels)} == {
+        tuple(np.flatnonzero(merged == one)) for one in set(merged)
+    }
