@@ -22,10 +22,10 @@ from jule.forward import (
     prepare,
 )
 from jule.forward.agglomerate import grow_tree
-from jule.forward.jit import get_num_threads
 from jule.forward.linkage import Update
 from jule.images import load_dataset
 from jule.images.datasets import has_dataset
+from jule.jit import get_num_threads
 from jule.paper.clustering import SUPPLIED
 from jule.paper.experiment import Cell, Content, Context, Experiment, Renderer, Request
 from jule.paper.figures import Curve, add_legend, draw_curves, svg

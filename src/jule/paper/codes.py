@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from jule.forward.jit import get_num_threads, njit
+from jule.jit import get_num_threads, njit
 from jule.paper.patches import SIDE, Describe, Rows, cut_patches, normalize_contrast
 
 QUADRANTS = 4

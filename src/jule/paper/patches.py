@@ -19,7 +19,7 @@ from jule.backward import Embedder
 from jule.backward.embedder import as_images
 from jule.backward.networks import Network
 from jule.backward.networks.base import init_weights
-from jule.forward.jit import njit
+from jule.jit import njit
 
 SIDE = 6  # of a patch, in pixels
 CHANNELS = 50  # filters of each convolution

@@ -60,6 +60,7 @@ class Robustness(Experiment):
         Request(
             datasets=("usps", "coil20", "mnist-test", "umist", "cmu-pie"), methods=("linkage",)
         ),
+        Request(datasets=LEARNED, methods=tuple(METHODS)),
     )
 
     def cells(self, request: Request) -> list[Cell]:
