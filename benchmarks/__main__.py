@@ -1,7 +1,11 @@
-"""Run all benchmarks in turn, except `benchmarks.once`, which needs a second source tree."""
+"""Run all benchmarks in turn, except `benchmarks.once`, which needs a second source tree.
+
+Of `benchmarks.corrections`, only edits are measured: the rest needs finished runs or that tree.
+"""
 
 from benchmarks import (
     approximate,
+    corrections,
     deep,
     encoder,
     ensemble,
@@ -16,9 +20,11 @@ from benchmarks import (
     peers,
     photos,
     pictures,
+    ranks,
     report,
     rival_memory,
     rounder,
+    serve,
     small,
     spectral,
     training,
@@ -36,6 +42,7 @@ ALL = (
     rival_memory,
     pictures,
     report,
+    serve,
     small,
     few,
     folder,
@@ -50,6 +57,8 @@ ALL = (
     deep,
     kernel,
     rounder,
+    ranks,
+    corrections,
 )
 for benchmark in ALL:
     print(f"--- {benchmark.__name__}: {benchmark.__doc__}")

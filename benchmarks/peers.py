@@ -39,8 +39,8 @@ from jule.baselines import (
 from jule.baselines.locality_preserving_nmf import N_FIRST
 from jule.evaluation import accuracy, nmi
 from jule.forward import affinity_graph, nearest_neighbors, prepare
-from jule.forward.jit import get_num_threads
 from jule.images import load_dataset
+from jule.jit import get_num_threads
 
 Samples: TypeAlias = NDArray[np.floating]
 Labels: TypeAlias = NDArray[np.integer]

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.common import RESULTS, Memory, in_fresh_process, mnist_vectors, write
 from jule.baselines import METHODS
-from jule.forward.jit import get_num_threads
+from jule.jit import get_num_threads
 
 N_CLUSTERS = 10
 LEFT_OUT = ("AC-Link", "TSC-D")

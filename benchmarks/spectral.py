@@ -31,8 +31,8 @@ from jule.baselines import (
 )
 from jule.evaluation import accuracy, nmi
 from jule.forward import prepare
-from jule.forward.jit import get_num_threads
 from jule.images import Dataset, load_dataset
+from jule.jit import get_num_threads
 
 Make: TypeAlias = Callable[..., ClusterMixin]
 Run: TypeAlias = dict[str, float]

@@ -42,6 +42,49 @@ def linkage(results: Path) -> str:
     return markdown(["", "measured"], _times(found) + rows)
 
 
+def corrections(results: Path) -> str:
+    found = read_measured(results, "corrections")
+    edits, merging, update = found["edits"], found["merging"], found["update"]
+    times = [max(values) for values in edits["ms of an edit"].values()]
+    rows = [
+        ["an edit saved, median", f"{edits['median ms of all']:.0f} ms"],
+        ["an edit saved, longest", f"{max(times):.0f} ms"],
+        ["pairs that are probably the same", f"{edits['seconds']['same pairs']:.1f} s"],
+        ["clusters to split first", f"{edits['seconds']['strangers']:.1f} s"],
+        ["near-duplicates", f"{edits['seconds']['near-duplicates']:.2f} s"],
+        ["`jule apply`, without the page", f"{edits['seconds']['apply']:.1f} s"],
+        [
+            f"{update['images added']:,} images added to a run of {update['images before']:,}",
+            f"{update['seconds']:.1f} s",
+        ],
+        ["merging without constraints, now / before", f"{merging['now / before']:.2f}"],
+        [
+            f"merging with {merging['cannot-links']:,} cannot-links / without",
+            f"{merging['with constraints / now']:.2f}",
+        ],
+    ]
+    return markdown(["", "measured"], rows)
+
+
+def suggestions(results: Path) -> str:
+    found = read_measured(results, "corrections")["suggestions"]
+    pairs, branches = found["pairs at twice the classes"], found["branches at 0.7 of the classes"]
+    precision, degree = "average precision", "average precision of Eq. 12"
+    rows = [
+        [
+            name,
+            mean_and_spread(pairs[name], precision, 2),
+            mean_and_spread(pairs[name], degree, 2),
+            mean_and_spread(pairs[name], "share of all pairs", 2),
+            mean_and_spread(branches[name], "precision of as many", 2),
+            mean_and_spread(branches[name], "precision of all", 2),
+        ]
+        for name in pairs
+    ]
+    header = ["", "pairs", "pairs by Eq. 12", "by chance", "branches", "branches, one per cluster"]
+    return markdown(header, rows)
+
+
 def training(results: Path) -> str:
     found = read_measured(results, "training")
     rows = [
@@ -115,6 +158,16 @@ def report(results: Path) -> str:
     header = ["images", "seconds to make", "MB of the page", "MB with pictures"]
     header += ["seconds until it answers", "ms per move of the slider, median", "longest"]
     return markdown(header, rows)
+
+
+def serve(results: Path) -> str:
+    found = read_measured(results, "serve")
+    edits = {
+        kind: f"{np.median(taken):.0f} ms, longest {max(taken):.0f} ms"
+        for kind, taken in found["ms of an edit"].items()
+    }
+    looks = {what: f"{taken:.2f} s" for what, taken in found["seconds"].items()}
+    return markdown(["", "measured"], [[what, said] for what, said in (edits | looks).items()])
 
 
 def approximate(results: Path) -> str:
@@ -383,6 +436,18 @@ def _mean_of(records: list[dict[str, float]], what: str) -> str:
     return f"{np.mean(values):.3f}" if values else "–"
 
 
+def ranks(results: Path) -> str:
+    """Render the quality of runs on one process and on several."""
+    rows = []
+    for name, sizes in read_measured(results, "ranks").items():
+        for size, seeds in sizes.items():
+            scores = [one["scores"]["labels"] for one in seeds.values()]
+            shown = [mean_and_spread(scores, score) for score in ("nmi", "ac")]
+            seconds = sum(one["processor seconds"] for one in seeds.values()) / len(seeds)
+            rows.append([name, size, *shown, f"{seconds:.0f}", str(len(seeds))])
+    return markdown(["", "processes", "NMI", "AC", "processor seconds", "seeds"], rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "training": training,
     "memory": memory,
@@ -390,6 +455,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "neighbors": neighbors,
     "linkage": linkage,
     "report": report,
+    "serve": serve,
     "approximate": approximate,
     "growth": growth,
     "small": small,
@@ -407,6 +473,9 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "many_photos": many_photos,
     "few": few,
     "kernel": kernel,
+    "corrections": corrections,
+    "suggestions": suggestions,
+    "ranks": ranks,
 }
 
 

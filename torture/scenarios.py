@@ -41,8 +41,8 @@ def _finished_with_sheets(lane: Lane) -> None:
 
 def _edit(lane: Lane, name: str = "edits.json", image: int = 0) -> None:
     """Write edits of the present labels: a name for every cluster, and a moved image."""
-    from jule.runs.edits import FORMAT, labels_id
     from jule.runs.folder import RunFolder
+    from jule.runs.page_edits import FORMAT, labels_id
     from jule.runs.results import read_results
 
     results = read_results(RunFolder(lane.case / "run"))

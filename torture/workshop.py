@@ -125,8 +125,8 @@ def _die_after_state(number: int) -> None:
 
 def some_edits(folder: Path) -> dict[str, Any]:
     """Return edits for a run, as its page would write them: one name and one move."""
-    from jule.runs.edits import labels_id
     from jule.runs.folder import RunFolder
+    from jule.runs.page_edits import labels_id
     from jule.runs.results import read_results
 
     results = read_results(RunFolder(folder))
