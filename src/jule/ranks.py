@@ -11,14 +11,15 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import version
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jule.text import printable
 
@@ -311,7 +312,28 @@ def started_ranks() -> Iterator[Ranks]:
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=WAIT)
     with _terminated_as_error(ranks):
         yield ranks
-    dist.destroy_process_group()  # not after an error: others may not answer any more
+    # Not after an error: others may not answer any more, and `end_process` does without it.
+    dist.destroy_process_group()
+
+
+def end_process(code: int) -> NoReturn:
+    """End this process, at once if an error has left a process group open.
+
+    The threads of an open group abort a process that ends in the ordinary way, sometimes, when the
+    others have ended before it. Its exit code is then that of a crash.
+
+    Parameters
+    ----------
+    code
+        The exit code of the process.
+    """
+    distributed = sys.modules.get("torch.distributed")  # not loaded by most commands
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _local_rank() -> int:

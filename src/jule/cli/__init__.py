@@ -29,7 +29,7 @@ from jule.cli.reproduce import reproduce
 from jule.cli.serve import serve
 from jule.cli.similar import similar
 from jule.cli.update import update
-from jule.ranks import is_helper
+from jule.ranks import end_process, is_helper
 from jule.runs.names import LABELS_AUTO, RESULT
 
 app = typer.Typer(
@@ -83,7 +83,10 @@ def main() -> None:
         os.environ.setdefault("NUMBA_NUM_THREADS", os.environ["OMP_NUM_THREADS"])
     if is_light(sys.argv[1:]):
         os.environ.setdefault("JULE_COMPILE", "0")
-    app()
+    try:
+        app()
+    except SystemExit as ended:
+        end_process(int(ended.code or 0))
 
 
 def is_light(arguments: list[str]) -> bool:
