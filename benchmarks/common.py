@@ -44,6 +44,13 @@ def seconds(work: Callable[[], Result]) -> tuple[float, Result]:
     return time.perf_counter() - start, result
 
 
+def processor_seconds(work: Callable[[], Result]) -> tuple[float, Result]:
+    """Return the processor time of a call, on all cores together, and its result."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
 def mnist_vectors() -> NDArray[np.floating]:
     """Return MNIST-full, 70,000 x 784, each image divided by its L2 norm."""
     return prepare(load_dataset("mnist").images, "l2")

@@ -21,7 +21,7 @@ from benchmarks.common import (
 )
 from benchmarks.linkage import after_neighbors, warm
 from jule.forward import nearest_neighbors, prepare
-from jule.forward.neighbors import Method
+from jule.forward.search import Method
 from jule.images import load_dataset
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)

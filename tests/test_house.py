@@ -38,7 +38,7 @@ LIBRARIES = {
     "progress": {"rich"},
     "ranks": {"numpy", "torch"},
     "jit": {"numba"},
-    "forward": {"numpy", "threadpoolctl", "pynndescent"},
+    "forward": {"numpy", "threadpoolctl"},
     "backward": {"numpy", "torch"},
     "features": {"numpy", "torch", "onnxruntime", "huggingface_hub"},
     "backward.settings": set(),

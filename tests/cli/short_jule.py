@@ -11,7 +11,7 @@ if __name__ == "__main__":
     # As the command does it before it loads numba, which does not change its threads later.
     os.environ.setdefault("NUMBA_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
 
-import jule.forward.neighbors
+import jule.forward.exact
 import jule.joint.team
 from jule.cli import main
 from jule.joint import Config
@@ -33,7 +33,7 @@ def train_and_die(*arguments, **options):
 
 if __name__ == "__main__":
     Config.steps_per_period = lambda *_: STEPS
-    jule.forward.neighbors.BLOCK, jule.forward.neighbors.WIDTH = BLOCK, 4 * BLOCK
+    jule.forward.exact.BLOCK, jule.forward.exact.WIDTH = BLOCK, 4 * BLOCK
     sys.modules["umap"] = None  # compiles for a minute, where it is installed
     if sys.argv[1] == FAIL and os.environ["RANK"] == "1":
         jule.joint.team.train = train_and_die

@@ -1,4 +1,4 @@
-"""Exact neighbours against a comparison of all pairs, approximate ones by their recall."""
+"""Exact neighbours against a comparison of all pairs."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from jule.forward import exact as module
 from jule.forward import nearest_neighbors
-from jule.forward import neighbors as module
-from jule.joint import Config
-from jule.joint.clustering import represent
 from tests.oracles import neighbors as oracle
 
 
@@ -93,26 +91,6 @@ def test_progress_rises_to_the_end(monkeypatch):
     nearest_neighbors(np.random.default_rng(0).random((300, 3)), 2, progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-
-
-def test_approximate_search():
-    """One test, because pynndescent compiles for most of a minute in every process."""
-    samples = np.random.default_rng(0).standard_normal((3000, 8)).astype(np.float32)
-    exact = nearest_neighbors(samples, 10)
-    found = nearest_neighbors(samples, 10, method="approximate", seed=1)
-    hits = (found.indices[:, :, None] == exact.indices[:, None, :]).any(axis=2).mean()
-    assert hits > 0.9
-    assert found.recall == pytest.approx(hits, abs=0.02)
-    assert exact.recall == 1.0
-    assert (found.indices != np.arange(3000)[:, None]).all()
-    assert (np.diff(found.distances, axis=1) >= 0).all()
-    represented = represent(samples, Config(n_neighbors=10, neighbors="approximate", seed=1))
-    assert represented.neighbors.recall == found.recall
-
-    duplicates = np.repeat(np.random.default_rng(0).random((40, 3)), 30, axis=0)
-    found = nearest_neighbors(duplicates, 20, method="approximate")
-    assert (found.indices != np.arange(1200)[:, None]).all()
-    assert np.isfinite(found.distances).all()
 
 
 def test_two_samples():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jule.forward import nearest_neighbors
-from jule.forward.neighbors import block_pairs
+from jule.forward.exact import block_pairs
 from jule.forward.sharded import even_counts, is_worth_sharing, search_together, shares_of_pairs
 from tests.made_ranks import together
 

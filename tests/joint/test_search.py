@@ -2,23 +2,16 @@
 
 import pytest
 
-from jule.joint import Config, clustering
+from jule.joint import Config
 from jule.joint.clustering import MOST_EXACT, search_method
 from jule.joint.state import Period
 
 
-def test_exact_up_to_a_size_and_approximate_beyond(monkeypatch):
+def test_exact_up_to_a_size_and_approximate_beyond():
     assert search_method(MOST_EXACT, Config()) == "exact"
-    monkeypatch.setattr(clustering, "has_approximate", lambda: True)
     assert search_method(MOST_EXACT + 1, Config()) == "approximate"
     assert search_method(MOST_EXACT + 1, Config(neighbors="exact")) == "exact"
     assert search_method(2, Config(neighbors="approximate")) == "approximate"
-
-
-def test_without_the_package_the_search_is_exact_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(clustering, "has_approximate", lambda: False)
-    with pytest.warns(UserWarning, match=r"200,001 samples .* pip install 'jule\[approximate\]'"):
-        assert search_method(MOST_EXACT + 1, Config()) == "exact"
 
 
 def test_another_search_is_refused():

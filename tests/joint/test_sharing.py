@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import jule.forward.neighbors
+import jule.forward.exact
 from jule.backward.embedder import get_weights
 from jule.images import load_dataset
 from jule.joint import Config, finish, init_network
@@ -16,8 +16,8 @@ CONFIG = Config(n_clusters=5, rounds=2, n_periods=2, ensemble=2, min_images=300,
 
 @pytest.fixture
 def images(monkeypatch):
-    monkeypatch.setattr(jule.forward.neighbors, "BLOCK", 64)
-    monkeypatch.setattr(jule.forward.neighbors, "WIDTH", 128)
+    monkeypatch.setattr(jule.forward.exact, "BLOCK", 64)
+    monkeypatch.setattr(jule.forward.exact, "WIDTH", 128)
     data = load_dataset("digits")
     return data.images[data.labels < 5][:150]
 

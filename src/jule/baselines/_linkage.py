@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from jule.baselines._base import BaseClusterer
 from jule.baselines._checks import check_count, check_positive
 from jule.forward import MergeTree, default_min_cluster_size
-from jule.forward.neighbors import Method
 from jule.forward.restrict import join_copies_first
+from jule.forward.search import Method
 from jule.images.copies import find_copies
 
 

@@ -13,8 +13,8 @@ from jule.forward import MergeTree, agglomerate, prepare
 from jule.forward.affinity import Kernel
 from jule.forward.agglomerate import Init
 from jule.forward.linkage import Update
-from jule.forward.neighbors import Method
 from jule.forward.prepare import Preparation
+from jule.forward.search import Method
 
 
 class GraphDegreeLinkage(BaseLinkage):

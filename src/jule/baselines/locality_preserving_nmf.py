@@ -22,7 +22,7 @@ from jule.baselines._factors import (
 )
 from jule.baselines._ratios import ratios_times_factors, ratios_times_parts
 from jule.baselines._rounding import round_by_kmeans
-from jule.forward.neighbors import nearest_neighbors
+from jule.forward.search import nearest_neighbors
 from jule.memory import check_memory
 
 Array = NDArray[np.floating]

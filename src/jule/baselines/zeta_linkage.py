@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from jule.baselines._linkage import BaseLinkage
 from jule.forward import MergeTree, agglomerate
-from jule.forward.neighbors import Method
+from jule.forward.search import Method
 
 
 class ZetaLinkage(BaseLinkage):

@@ -4,8 +4,9 @@ from jule.forward.affinity import Digraph, affinity_graph
 from jule.forward.agglomerate import agglomerate
 from jule.forward.init import kmeans_clusters, nearest_neighbor_components
 from jule.forward.linkage import merge_clusters
-from jule.forward.neighbors import Neighbors, nearest_neighbors
+from jule.forward.neighbors import Neighbors
 from jule.forward.prepare import prepare
+from jule.forward.search import nearest_neighbors
 from jule.forward.tree import MergeTree, default_min_cluster_size
 
 __all__ = [

@@ -19,8 +19,9 @@ from jule.forward.init import (
     nearest_neighbor_components,
 )
 from jule.forward.linkage import Linkage, Update, merge_clusters
-from jule.forward.neighbors import Method, Neighbors, nearest_neighbors
+from jule.forward.neighbors import Neighbors
 from jule.forward.prepare import as_vectors, check_not_identical, fit_range
+from jule.forward.search import Method, nearest_neighbors
 from jule.forward.tree import MergeTree
 from jule.jit import njit
 

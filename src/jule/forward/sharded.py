@@ -1,7 +1,8 @@
-"""Exact neighbours found by several processes, each of which holds all vectors.
+"""Neighbours found by several processes, each of which holds all vectors.
 
-Each pair of blocks is multiplied by one process. Every process then owns a range of samples: it
-gets the candidates that the others found for them, and ranks them as a single process does. The
+In an exact search, each pair of blocks is multiplied by one process. Every process then owns a
+range of samples: it gets the candidates that the others found for them, and ranks them as a single
+process does. In an approximate search, every process searches the cells for a range of samples. The
 neighbours and their distances are therefore those of `nearest_neighbors`, ties included.
 """
 
@@ -15,9 +16,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.forward.neighbors import (
+from jule.forward.cells import Cells, arrange, search_rows
+from jule.forward.exact import (
     N_SPARE,
-    Neighbors,
     block_pairs,
     centred_float32,
     find_candidates,
@@ -26,6 +27,7 @@ from jule.forward.neighbors import (
     rank_candidates,
     search_all,
 )
+from jule.forward.neighbors import Neighbors
 from jule.jit import njit
 
 
@@ -116,13 +118,39 @@ def search_together(
     indices = np.empty((counts[ranks.rank], k), np.int32)
     distances = np.empty((counts[ranks.rank], k), np.float64)
     certain = np.empty(len(indices), np.bool_)
-    rank_candidates(vectors, candidates[0], half_bounds, indices, distances, certain, first)
+    samples = np.arange(own.start, own.stop, dtype=np.int32)
+    rank_candidates(vectors, samples, candidates[0], half_bounds, indices, distances, certain)
     search_all(vectors, first + np.flatnonzero(~certain), indices, distances, first)
     all_indices = ranks.gather_rows(indices, counts)
     all_distances = ranks.gather_rows(distances, counts)
     if all_indices is None or all_distances is None:
         return None
     return Neighbors(all_indices, all_distances)
+
+
+def search_cells_together(
+    vectors: NDArray[np.floating],
+    cells: Cells,
+    k: int,
+    ranks: Sharers,
+    progress: Callable[[float], None] | None = None,
+) -> Neighbors | None:
+    """Find approximate neighbours of every sample, together with the other processes.
+
+    All processes call this with the same vectors and cells.
+
+    Returns
+    -------
+    Neighbors
+        The neighbours, in the first process; None in the others.
+    """
+    counts = even_counts(len(vectors), ranks.size)
+    first = sum(counts[: ranks.rank])
+    own = search_rows(vectors, cells, k, first, first + counts[ranks.rank], progress)
+    indices, distances = (ranks.gather_rows(each, counts) for each in own)
+    if indices is None or distances is None:
+        return None
+    return arrange(cells, indices, distances)
 
 
 @njit(cache=True)

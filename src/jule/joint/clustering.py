@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,8 +23,8 @@ from jule.forward import (
 )
 from jule.forward.agglomerate import SAMPLES_PER_INITIAL_CLUSTER, grow_tree
 from jule.forward.constraints import Constraints
-from jule.forward.neighbors import Method, has_approximate
 from jule.forward.restrict import join_copies_first
+from jule.forward.search import Method
 from jule.joint.choose import Choice, choose_n_clusters
 from jule.joint.config import Config
 from jule.joint.quality import Space
@@ -110,16 +109,7 @@ def search_method(n_samples: int, config: Config) -> Method:
     """
     if config.neighbors != "auto":
         return config.neighbors
-    if n_samples <= MOST_EXACT:
-        return "exact"
-    if has_approximate():
-        return "approximate"
-    warnings.warn(
-        f"exact neighbours of {n_samples:,} samples take long: for approximate ones, pip install "
-        "'jule[approximate]'",
-        stacklevel=2,
-    )
-    return "exact"
+    return "exact" if n_samples <= MOST_EXACT else "approximate"
 
 
 def represent(

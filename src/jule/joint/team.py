@@ -20,14 +20,20 @@ from numpy.typing import NDArray
 from jule.backward import Embedder, Training, embed, train
 from jule.backward.embedder import get_weights, set_weights
 from jule.backward.training import EMBED_AT_ONCE
-from jule.forward.neighbors import Neighbors, search_exactly
-from jule.forward.searching import search_with
-from jule.forward.sharded import even_counts, is_worth_sharing, search_together
+from jule.forward.cells import Cells, divide
+from jule.forward.neighbors import Neighbors
+from jule.forward.search import Method, search_alone, search_with
+from jule.forward.sharded import (
+    even_counts,
+    is_worth_sharing,
+    search_cells_together,
+    search_together,
+)
 from jule.ranks import ALONE, LostRankError, Ranks
 
 Share = Callable[[float], None]
 
-TRAIN, EMBED, SEARCH, END = "train", "embed", "search", "end"
+TRAIN, EMBED, SEARCH, CELLS, END = "train", "embed", "search", "cells", "end"
 
 
 class Team:
@@ -73,7 +79,7 @@ class Team:
 
     @contextmanager
     def searching(self) -> Iterator[None]:
-        """Search exact neighbours together within this context."""
+        """Search neighbours together within this context."""
         with search_with(self.search if self._is_serving else None):
             yield
 
@@ -118,13 +124,27 @@ class Team:
         return embedding
 
     def search(
-        self, vectors: NDArray[np.floating], k: int, progress: Share | None = None
+        self,
+        vectors: NDArray[np.floating],
+        k: int,
+        method: Method,
+        seed: int,
+        progress: Share | None = None,
     ) -> Neighbors:
-        """Search exact neighbours together; see `jule.forward.nearest_neighbors`."""
-        if not self._is_serving or not is_worth_sharing(len(vectors), k, self.ranks.size):
-            return search_exactly(vectors, k, progress)
-        with self._order(SEARCH, {"k": k}, [vectors]):
-            found = search_together(vectors, k, self.ranks, progress)
+        """Search neighbours together; see `jule.forward.nearest_neighbors`."""
+        if not self._is_serving:
+            return search_alone(vectors, k, method, seed, progress)
+        cells = divide(vectors, k, seed) if method == "approximate" else None
+        if cells is not None:
+            about = {"k": k, "n_searched": cells.n_searched}
+            arrays: list[NDArray] = [vectors, cells.order, cells.bounds, cells.centres]
+            with self._order(CELLS, about, arrays):
+                found = search_cells_together(vectors, cells, k, self.ranks, progress)
+        elif is_worth_sharing(len(vectors), k, self.ranks.size):
+            with self._order(SEARCH, {"k": k}, [vectors]):
+                found = search_together(vectors, k, self.ranks, progress)
+        else:
+            return search_alone(vectors, k, "exact", seed, progress)
         assert found is not None  # as above
         return found
 
@@ -155,6 +175,11 @@ def serve(ranks: Ranks, samples: NDArray, embedder: Embedder) -> bool:
             return not about["failed"]
         if about["do"] == SEARCH:
             search_together(arrays[0], about["k"], ranks)
+            continue
+        if about["do"] == CELLS:
+            vectors, order, bounds, centres = arrays
+            cells = Cells(order, bounds, centres, about["n_searched"])
+            search_cells_together(vectors, cells, about["k"], ranks)
             continue
         network = embedder.member(0) if about["network"]["is_member"] else embedder
         names = about["network"]["weights"]

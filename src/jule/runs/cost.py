@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jule.backward.plan import OUTPUTS, multiply_adds
+from jule.forward.cells import CELL, N_PROBES
 from jule.joint.clustering import search_method
 from jule.joint.config import Config
 
@@ -22,9 +23,9 @@ ENCODER_MULTIPLY_ADDS = 385_000_000  # per picture of 224 x 224 pixels
 ENCODER_SHARE = 0.5  # fraction of that speed that the encoder reaches
 ENCODED_COPIES = 2  # of the vectors of an encoder: as they are, and scaled
 SEARCH_COPIES = 2  # of the representation: as it is, and centred for the search
-# An approximate search costs as much as so many multiply-adds per sample and doubling of their
-# number: fitted to MNIST-full in 64 and 784 dimensions (results/benchmarks/approximate.json).
-APPROXIMATE_PRODUCTS, APPROXIMATE_PER_VALUE = 170.0, 0.2
+# Samples that an approximate search compares each sample with, as many as it was on real pictures
+# (results/benchmarks/approximate.json), and with the centres of all cells twice.
+COMPARED = 24 * CELL
 GRAPH_BYTES = 3000  # per sample: two graphs of 20 neighbours, and the links while they merge
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
 
@@ -98,7 +99,7 @@ def _search_products(n: int, width: int, config: Config) -> float:
     """Return the multiply-adds of a neighbour search, or as many as would take as long."""
     if search_method(n, config) == "exact":
         return n**2 * width / 2  # each pair of blocks once
-    return n * math.log2(n) * (APPROXIMATE_PRODUCTS + APPROXIMATE_PER_VALUE * width)
+    return n * width * min(COMPARED + 2 * N_PROBES + 2 * n / CELL, n / 2)
 
 
 def estimate_memory(
