@@ -20,7 +20,7 @@ REPOSITORY = ROOT.parents[1]
 # Lowest first: a room knows itself and the rooms below its layer, not those beside it.
 LAYERS = (
     {"files", "jit", "memory", "text"},
-    {"locks", "progress", "ranks"},
+    {"locks", "progress", "ranks", "scratch"},
     {"forward", "backward", "features", "images", "evaluation"},
     {"joint", "corrections"},
     {"runs"},
@@ -36,6 +36,7 @@ LAYER = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 LIBRARIES = {
     "files": {"numpy"},
     "progress": {"rich"},
+    "scratch": {"numpy"},
     "ranks": {"numpy", "torch"},
     "jit": {"numba"},
     "forward": {"numpy", "threadpoolctl"},

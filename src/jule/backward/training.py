@@ -18,6 +18,7 @@ from jule.backward.memory import keep_freed_memory
 from jule.backward.settings import Training
 from jule.backward.synced import gather_vectors, part_of_batch, sum_gradients, synced_batch_norm
 from jule.ranks import ALONE, Ranks
+from jule.scratch import scratch_array
 
 EMBED_AT_ONCE = 500  # samples per batch, or ...
 PIXELS_AT_ONCE = 2**19  # ... fewer large images: a convolution outputs 50 numbers per pixel
@@ -185,7 +186,7 @@ def embed(
         x = as_images(samples[start : start + at_once]).to(device, embedder.mean.dtype)
         part = embedder.tap(x, tap).cpu().numpy()
         if embedding is None:
-            embedding = np.empty((len(samples), part.shape[1]), np.float32)
+            embedding = scratch_array((len(samples), part.shape[1]), np.float32)
         embedding[start : start + len(part)] = part
         if progress is not None:
             progress(min(1.0, (start + at_once) / len(samples)))

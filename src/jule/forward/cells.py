@@ -20,6 +20,7 @@ from jule.forward.exact import N_SPARE, rank_candidates, search_exactly, select_
 from jule.forward.init import cluster_means
 from jule.forward.neighbors import Neighbors
 from jule.jit import get_num_threads
+from jule.scratch import scratch_array
 
 CELL = 512  # samples per cell: products with as many columns run at full speed
 LARGEST = 2 * CELL  # larger cells are halved
@@ -318,9 +319,10 @@ def _true_neighbors(
 def _ranked(vectors: NDArray[np.floating], order: NDArray[np.int32]) -> NDArray[np.float32]:
     """Return the samples in the order of their cells, without their mean."""
     mean = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
-    ranked = vectors[order]
-    ranked -= mean
-    return ranked.astype(np.float32, copy=False)
+    ranked = scratch_array(vectors.shape, np.float32)
+    for start in range(0, len(order), QUERIES):
+        ranked[start : start + QUERIES] = vectors[order[start : start + QUERIES]] - mean
+    return ranked
 
 
 def _half_norms(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

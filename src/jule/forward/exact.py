@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 from jule.forward.neighbors import Neighbors
 from jule.forward.prepare import MAX_SAMPLES
 from jule.jit import get_num_threads, njit, prange
+from jule.scratch import scratch_array
 
 BLOCK = 1024  # rows of a block of products ...
 WIDTH = 4 * BLOCK  # ... and its columns: 16 MiB per core, about the last-level cache
@@ -56,8 +57,10 @@ def search_exactly(
 def centred_float32(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
     """Subtract the mean, which reduces the cancellation in |x|^2 - 2xy + |y|^2."""
     mean = vectors.mean(axis=0, dtype=np.float64).astype(vectors.dtype)
-    centred: NDArray[np.floating] = vectors - mean
-    return centred.astype(np.float32, copy=False)
+    centred = scratch_array(vectors.shape, np.float32)
+    for start in range(0, len(vectors), BLOCK):
+        centred[start : start + BLOCK] = vectors[start : start + BLOCK] - mean
+    return centred
 
 
 def find_candidates(

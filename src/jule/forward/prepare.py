@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from jule.scratch import scratch_array
+
 Preparation = Literal["l2", "center-l2", "none"]
 PREPARATIONS: tuple[Preparation, ...] = ("l2", "center-l2", "none")
 
@@ -57,8 +59,12 @@ def as_vectors(samples: ArrayLike) -> NDArray[np.floating]:
         array = _objects_to_float64(array)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"samples must be real numbers, got dtype {array.dtype}")
-    keeps = array.dtype in (np.float32, np.float64)
-    vectors = np.ascontiguousarray(array.reshape(n, -1), dtype=array.dtype if keeps else np.float32)
+    flat = array.reshape(n, -1)
+    if array.dtype in (np.float32, np.float64):
+        vectors = np.ascontiguousarray(flat)
+    else:
+        vectors = scratch_array(flat.shape, np.float32)
+        vectors[:] = flat
     _check_finite(vectors)
     return vectors
 
