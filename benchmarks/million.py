@@ -53,7 +53,8 @@ def warped_digits(n: int, path: Path) -> NDArray[np.int64]:
         some = which[start : start + AT_ONCE]
         images[start : start + AT_ONCE] = _warp(data.images[some], rng)
     images.flush()
-    return data.labels[which]
+    classes: NDArray[np.int64] = data.labels[which]
+    return classes
 
 
 def _warp(images: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -219,8 +220,10 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        {"learn": learn, "page": page}[sys.argv[1]](*sys.argv[2:])
+    if sys.argv[1:2] == ["learn"]:
+        learn(*sys.argv[2:])
+    elif sys.argv[1:2] == ["page"]:
+        page(*sys.argv[2:])
     elif len(sys.argv) == 2:
         main(Path(sys.argv[1]))
     else:
