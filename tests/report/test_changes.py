@@ -97,7 +97,8 @@ def test_another_number_of_clusters_is_applied_with_its_names(visit, images, tmp
         assert "1 cluster has a name" in shown.inner_text("#edits-said")
     assert edits["format"] == "jule-edits-2"
     assert edits["k"] == 7
-    assert edits["names"] == {str(numbers.index(2)): "twos", str(numbers.index(created)): "new"}
+    named = {expected[edit["cluster"]]: edit["name"] for edit in edits["edits"]}
+    assert named == {numbers.index(2): "twos", numbers.index(created): "new"}
     apply_edits(run, read_edits(tmp_path / "edits.json"))
     results = read_results(run)
     assert results.result.labels.tolist() == expected.tolist()
@@ -110,7 +111,11 @@ def test_a_name_that_was_cleared_is_removed_from_the_run(visit, random_results, 
         assert shown.is_disabled("#undo")
         rename(shown, 0, "")
         edits = json.loads(download(shown, "#save-json", tmp_path / "edits.json").read_text())
-        assert edits["names"] == {"0": "", "1": "dogs"}
+        clusters = labels_in(shown)
+        assert [(clusters[edit["cluster"]], edit["name"]) for edit in edits["edits"]] == [
+            (0, ""),
+            (1, "dogs"),
+        ]
         assert edits["labels"] == shown.evaluate("JSON.parse(run.textContent).summary.labels")
         shown.click("#undo")
         assert name_field(shown, 0).input_value() == "cats"
@@ -140,8 +145,8 @@ def test_new_clusters_have_no_gaps(visit, random_results, tmp_path):
         move(shown, 10, own)
         assert labels_in(shown)[11] == 4
         edits = json.loads(download(shown, "#save-json", tmp_path / "edits.json").read_text())
-        assert edits["moves"] == [{"image": 11, "path": "11", "cluster": 4}]
-        assert len(edits["clusters"]) == 5
+        assert [edit["edit"] for edit in edits["edits"]] == ["move"] * 3
+        assert [one["cluster"] for one in edits["clusters"]] == [0, 1, 2, 3, 4]
 
 
 def test_copies_move_together(visit, images, tmp_path):

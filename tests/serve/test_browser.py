@@ -16,6 +16,42 @@ def images():
     return load_dataset("digits").images[:200]
 
 
+def partition(labels):
+    return {tuple(np.flatnonzero(labels == one)) for one in set(labels)}
+
+
+def press(page, images, text):
+    """Select images, and press a button of the bar that appears."""
+    page.evaluate(f"jule.select({[int(image) for image in images]})")
+    page.click(f"#selection-bar button:text-is('{text}')")
+
+
+def link_and_shelve(page, labels):
+    """Link images of different clusters, be refused, remove a link, and use the shelf."""
+    first, second = sorted(set(labels))[:2]
+    a, b, c = (*np.flatnonzero(labels == first)[[5, 6]], np.flatnonzero(labels == second)[5])
+    press(page, (a, c), "Belong together")
+    assert labels_in(page)[c] == labels_in(page)[a] == first
+    press(page, (a, c), "Do not belong together")
+    assert "cannot be kept apart" in page.inner_text("#message")
+    press(page, (b, c), "Do not belong together")
+    assert len({*labels_in(page)[[a, b]]}) == 2
+    assert page.locator("#links .link-row").count() == 2
+    apart = page.locator("#links .link-row:has-text('do not belong')")
+    apart.locator("button:text-is('Remove')").click()
+    page.keyboard.press("Control+z")
+    assert apart.count() == 1
+    page.keyboard.press("Control+y")
+    assert apart.count() == 0
+    press(page, (b, c), "Do not belong together")
+    page.evaluate(f"jule.select([{b}, {c}])")
+    page.select_option("#selection-bar select", label=f"Cluster {second}")
+    assert "do not belong together" in page.inner_text("#message")
+    page.evaluate(f"jule.select([{b}])")
+    page.select_option("#selection-bar select", label="unsure: it fits nowhere")
+    assert page.locator("#cluster--1").get_attribute("aria-label") == "unsure, 1 image"
+
+
 def saved(page, revision):
     """Wait until the page has an answer to its last edit, and what follows from it."""
     for _ in range(400):  # the policy of the page forbids wait_for_function
@@ -178,12 +214,18 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         page.keyboard.press("y")
         merged = np.where(split == other, one, split)
         np.testing.assert_array_equal(labels_in(page), merged)
+        page.click("#same-open")
+        link_and_shelve(page, merged)
+        shown = labels_in(page)
         with page.expect_download() as kept:
             page.click("#save-json")
         kept.value.save_as(tmp_path / "edits.json")
         assert "jule serve" in page.inner_text("#keep")
     apply_edits(run, read_edits(tmp_path / "edits.json"))
-    labels = read_results(run).result.labels
-    assert {tuple(np.flatnonzero(labels == one)) for one in set(labels)} == {
-        tuple(np.flatnonzero(merged == one)) for one in set(merged)
-    }
+    after = read_results(run)
+    assert partition(after.result.labels) == partition(shown)
+    kinds = ["split", "merge", "must-link", "cannot-link", "unlink", "cannot-link", "shelve"]
+    assert [edit.kind for edit in after.edits.edits] == kinds
+    assert after.cluster_names == {after.shelf: "unsure"}
+    apply_edits(run, read_edits(tmp_path / "edits.json"))  # again: nothing is repeated
+    assert len(read_results(run).edits.edits) == len(kinds)

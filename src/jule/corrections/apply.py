@@ -98,6 +98,8 @@ class Corrected:
         Pairs of samples that must not share a cluster.
     next_label
         The number of the next new cluster.
+    links
+        The must-links and cannot-links in effect, from which units and pairs follow.
     """
 
     labels: NDArray[np.int32]
@@ -106,6 +108,7 @@ class Corrected:
     units: NDArray[np.int64]
     apart: tuple[tuple[int, int], ...] = ()
     next_label: int = 0
+    links: tuple[Edit, ...] = ()
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
@@ -153,6 +156,7 @@ class _Edited:
     units: NDArray[np.int64]
     apart: list[tuple[int, int]]
     next_label: int
+    links: list[Edit]
     samples: dict[Pictures, NDArray[np.int64]] = field(default_factory=dict)
 
     def find(self, pictures: Pictures) -> NDArray[np.int64]:
@@ -191,7 +195,8 @@ class _Edited:
             if together[one] and together[other]:
                 paths = self.base.pictures.paths
                 raise EditError(
-                    f"{paths[one]} and {paths[other]} have a cannot-link: undo it first"
+                    f"{paths[one]} and {paths[other]} do not belong together (a cannot-link): "
+                    "remove that link first"
                 )
 
     def put(self, samples: NDArray[np.bool_], label: int) -> None:
@@ -259,6 +264,7 @@ def apply_edit(base: Base, before: Corrected, edit: Edit) -> Corrected:
         before.units.copy(),
         list(before.apart),
         before.next_label,
+        list(before.links),
     )
     _APPLY[edit.kind](edited, edit)
     edited.drop_empty_names()
@@ -270,6 +276,7 @@ def apply_edit(base: Base, before: Corrected, edit: Edit) -> Corrected:
         units=edited.units,
         apart=tuple(edited.apart),
         next_label=edited.next_label,
+        links=tuple(edited.links),
     )
 
 
@@ -404,6 +411,7 @@ def _must_link(edited: _Edited, edit: Edit) -> None:
     edited.put(together, label)
     edited.by_hand |= moving
     edited.units[together] = int(np.flatnonzero(together)[0])
+    edited.links.append(edit)
 
 
 def _cannot_link(edited: _Edited, edit: Edit) -> None:
@@ -413,8 +421,8 @@ def _cannot_link(edited: _Edited, edit: Edit) -> None:
         for other in others.tolist():
             if edited.units[one] == edited.units[other]:
                 raise EditError(
-                    f"{paths[one]} and {paths[other]} are exact copies or have a must-link, so "
-                    "they cannot be kept apart"
+                    f"{paths[one]} and {paths[other]} are exact copies, or belong together (a "
+                    "must-link), so they cannot be kept apart"
                 )
             if (one, other) not in edited.apart:
                 edited.apart.append((one, other))
@@ -426,6 +434,24 @@ def _cannot_link(edited: _Edited, edit: Edit) -> None:
             continue
         edited.put(unit, _first_allowed(edited, unit, free))
         edited.by_hand |= unit
+    edited.links.append(edit)
+
+
+def _unlink(edited: _Edited, edit: Edit) -> None:
+    """Forget a link; the pictures stay where they are."""
+    kept = [link for link in edited.links if not link.is_between(edit)]
+    if len(kept) == len(edited.links):
+        raise EditError("these pictures have no link that could be removed")
+    edited.links, edited.apart = kept, []
+    edited.units = _first_of_unit(np.asarray(edited.base.first_copies, np.int64))
+    for link in kept:
+        found = edited.find(link.pictures)
+        if link.kind == "must-link":
+            together = edited.of_units(found)
+            edited.units[together] = int(np.flatnonzero(together)[0])
+        else:
+            others = edited.find(link.others).tolist()
+            edited.apart += [(one, other) for one in found.tolist() for other in others]
 
 
 def _first_allowed(edited: _Edited, unit: NDArray[np.bool_], free: list[int]) -> int:
@@ -468,5 +494,6 @@ _APPLY: dict[str, Callable[[_Edited, Edit], None]] = {
     "refuse": _refuse,
     "must-link": _must_link,
     "cannot-link": _cannot_link,
+    "unlink": _unlink,
     "cut": _cut,
 }

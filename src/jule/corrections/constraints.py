@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.corrections.edits import Edit, Pictures
+from jule.corrections.edits import Edit, Pictures, without_unlinked
 from jule.corrections.pictures import PictureIndex
 from jule.forward.constraints import Constraints, ContradictionError
 
@@ -89,6 +89,7 @@ def constraints_from(
     >>> found.units.tolist(), found.apart.tolist()
     ([0, 0, 2], [[0, 2]])
     """
+    edits = without_unlinked(edits)
     groups = _Groups(np.asarray(first_copies, np.int64))
     n = len(pictures)
     copied = np.flatnonzero(np.asarray(first_copies) != np.arange(n))

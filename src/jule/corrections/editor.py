@@ -151,6 +151,14 @@ class Editor:
         """Return the edit that keeps samples apart from others for ever."""
         return Edit("cannot-link", self.pictures(samples), self.pictures(others), run=self.base.run)
 
+    def unlink(self, samples: Iterable[int], others: Iterable[int] = ()) -> Edit:
+        """Return the edit that removes a link, given by the samples on both sides of it."""
+        wanted, find = (list(samples), list(others)), self.base.pictures.find_all
+        for link in self.state.links:
+            if (find(link.pictures).tolist(), find(link.others).tolist()) == wanted:
+                return Edit("unlink", link.pictures, link.others, run=self.base.run)
+        raise EditError("these pictures have no link that could be removed")
+
     def cut(self, k: int) -> Edit:
         """Return the edit that asks for another number of clusters."""
         return Edit("cut", k=k, run=self.base.run)
@@ -185,13 +193,37 @@ class Editor:
             run=self.base.run,
         )
 
+    def split_off(self, label: int, samples: Iterable[int]) -> Edit:
+        """Return the edit that makes samples of a cluster a new one.
+
+        It is a split if they are a branch of the tree, as far as it is in the cluster; otherwise
+        they move.
+        """
+        leaving = list(samples)
+        self.pictures(leaving)  # raises if one is not there
+        inside = np.flatnonzero(self._inside(label))
+        units = inside[self.state.units[inside] == inside]
+        leaves = np.isin(units, self.state.units[leaving])
+        if leaves.any():
+            branch = self._joined_by(units[leaves])
+            if not leaves.all() and np.array_equal(self._below(branch, units), leaves):
+                return self.split(label, branch)
+        return self.move(leaving, None)
+
+    def _joined_by(self, samples: NDArray[np.int64]) -> int:
+        """Return the smallest branch that has all of some samples, as a node."""
+        if len(samples) == 1:
+            return int(samples[0])
+        places = self.base.intervals[0][samples]
+        merge = self.base.merge_between[places.min() : places.max()].max()
+        return len(self.base.labels) + int(merge)
+
     def _smaller_part(self, units: NDArray[np.int64]) -> int:
         """Return the smaller side of the last merge that joins some samples, as a node."""
         # Pictures that were put here by hand may come from anywhere in the tree.
         found = units[~self.state.by_hand[units]]
         found = units if len(found) < 2 else found
-        places = self.base.intervals[0][found]
-        merge = int(self.base.merge_between[places.min() : places.max()].max())
+        merge = self._joined_by(found) - len(self.base.labels)
         left, right = self.base.tree.merges[merge].tolist()
         n_left = int(self._below(left, found).sum())
         return int(right if 2 * n_left >= len(found) else left)

@@ -15,6 +15,7 @@ merge          some of what remains        some of what joins it            -
 refuse         some of one cluster         some of another: not the same    -
 must-link      two or more                 -                                -
 cannot-link    one or more                 those that are not like them     -
+unlink         those of the link           the others of the link           -
 place          new ones, by `jule update`  some of their cluster            -
 cut            -                           -                                k
 =============  ==========================  ===============================  =====================
@@ -23,7 +24,7 @@ cut            -                           -                                k
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -41,6 +42,7 @@ KINDS: dict[str, tuple[int | None, int | None]] = {
     "refuse": (1, 1),
     "must-link": (2, None),
     "cannot-link": (1, 1),
+    "unlink": (1, 0),
     "place": (1, 1),
     "cut": (None, None),
 }
@@ -115,6 +117,15 @@ class Edit:
         if (self.kind == "cut") != (1 <= self.k <= MOST_CLUSTERS):
             raise ValueError(f"'k' is the number of clusters of a cut, from 1 up, got {self.k}")
 
+    @property
+    def is_link(self) -> bool:
+        """Whether it keeps pictures together, or apart."""
+        return self.kind in ("must-link", "cannot-link")
+
+    def is_between(self, other: Edit) -> bool:
+        """Return whether it has the same pictures on both sides as another edit."""
+        return (self.pictures, self.others) == (other.pictures, other.others)
+
     @cached_property
     def line(self) -> str:
         """The edit as one line of JSON."""
@@ -159,6 +170,24 @@ class Edit:
             value.get("k", 0),
             value.get("run", ""),
         )
+
+
+def without_unlinked(edits: Iterable[Edit]) -> list[Edit]:
+    """Return edits without the links that later ones have removed.
+
+    Examples
+    --------
+    >>> pair = (Picture("a.jpg"), Picture("b.jpg"))
+    >>> without_unlinked([Edit("must-link", pair), Edit("unlink", pair)])
+    []
+    """
+    kept: list[Edit] = []
+    for edit in edits:
+        if edit.kind == "unlink":
+            kept = [one for one in kept if not (one.is_link and one.is_between(edit))]
+        else:
+            kept.append(edit)
+    return kept
 
 
 def checked_name(name: str) -> str:

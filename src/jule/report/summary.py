@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jule.corrections import Base, Corrected, Edit
 from jule.corrections.apply import SHELF, start
+from jule.corrections.edits import without_unlinked
 from jule.corrections.suggest import same_pairs, strangers
 from jule.forward import Digraph
 from jule.forward.assign import centre_distances, cluster_fractions, graph_weights
@@ -141,18 +142,26 @@ def groups(results: RunResults) -> list[dict[str, Any]]:
     return described
 
 
-def suggested_edits(results: RunResults) -> dict[str, list[dict[str, int]]]:
-    """List clusters that are probably the same, and branches that are probably strangers."""
+def suggested_edits(results: RunResults) -> dict[str, list[dict[str, Any]]]:
+    """List clusters that may be the same, branches that may be strangers, and the links."""
     base, edits = base_of(results, results.result), results.edits.in_effect
-    apart = [
-        (int(one), int(other))
-        for edit in edits
-        if edit.kind == "cannot-link"
-        for one in base.pictures.find_all(edit.pictures)
-        for other in base.pictures.find_all(edit.others)
-    ]
+    linked = links(without_unlinked(edits), base)
+    apart = [(one, other) for link in linked for one in link["images"] for other in link["others"]]
     state = replace(start(base), labels=_with_shelf(results), apart=tuple(apart))
-    return suggest(results.result.graph, base, state, edits)
+    return {**suggest(results.result.graph, base, state, edits), "links": linked}
+
+
+def links(edits: Iterable[Edit], base: Base) -> list[dict[str, Any]]:
+    """Return must-links and cannot-links with the rows of their pictures."""
+    return [
+        {
+            "edit": edit.kind,
+            "images": base.pictures.find_all(edit.pictures).tolist(),
+            "others": base.pictures.find_all(edit.others).tolist(),
+        }
+        for edit in edits
+        if edit.is_link
+    ]
 
 
 def suggest(

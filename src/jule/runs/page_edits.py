@@ -1,6 +1,7 @@
-"""Edits as the page downloads them, in the format "jule-edits-2": by numbers of clusters.
+"""Edits as the page downloads them, in the format "jule-edits-2".
 
-They are turned into edits that name pictures (`jule.corrections`), which any run understands.
+They are turned into edits that name pictures (`jule.corrections`), which any run understands. Names
+and moves by numbers of clusters are what other programs may write, and pages made before.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.corrections.editor import Editor
-from jule.corrections.edits import LONGEST_NAME, Edit, checked_name
+from jule.corrections.edits import LONGEST_NAME, Edit, checked_name, without_unlinked
+from jule.corrections.requests import Request, by_pictures, make_edit
 from jule.joint.result import Result, recut, recut_names
 from jule.runs.corrected import base_of
 from jule.runs.results import RunResults
 
 FORMAT = "jule-edits-2"
-KEYS = {"format", "run", "labels", "k", "names", "moves", "clusters"}
+KEYS = {"format", "run", "labels", "k", "names", "moves", "edits", "clusters"}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class PageEdits:
         Names by cluster; an empty name removes the old one.
     moves
         (image, path, cluster) of every image that was moved.
+    requests
+        Edits in their order, after these moves and names; see `jule.corrections.requests`. A
+        cluster is given by one of its images.
     """
 
     run: str
@@ -47,6 +52,7 @@ class PageEdits:
     k: int
     names: dict[int, str]
     moves: tuple[tuple[int, str, int], ...]
+    requests: tuple[Request, ...] = ()
 
 
 def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
@@ -73,8 +79,16 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
         raise ValueError("'names' must be an object that maps cluster numbers to names")
     if not isinstance(moves, list):
         raise ValueError("'moves' must be a list")
+    requests = value.get("edits", [])
+    if not isinstance(requests, list) or not all(isinstance(one, dict) for one in requests):
+        raise ValueError("'edits' must be a list of objects")
     return PageEdits(
-        run, labels, k, _parse_names(names), tuple(_parse_move(move) for move in moves)
+        run,
+        labels,
+        k,
+        _parse_names(names),
+        tuple(_parse_move(move) for move in moves),
+        tuple(requests),
     )
 
 
@@ -138,13 +152,29 @@ def page_as_edits(
     shown = recut(base, edits.k, results.config)[results.first_copies]
     moved = _moved(edits, results, shown)
     editor = Editor(base_of(results, automatic), automatic.embedding, results.edits)
-    known = set(editor.log.in_effect)  # of the same file, applied before
+    is_older = base is not results.result
+    # The same file may have been applied before: then its edits are there, in the same order. What
+    # moves nothing leaves the labels, and so the page, as they were.
+    before = list(editor.log.in_effect) if is_older else []
+    said = {
+        edit
+        for edit in without_unlinked(editor.log.in_effect)
+        if edit.is_link or edit.kind == "refuse"
+    }
     found: list[Edit] = []
 
     def add(edit: Edit) -> None:
-        if edit not in known:
+        if edit in before:
+            del before[: before.index(edit) + 1]
+        elif is_older or edit not in said:
             editor.add(edit)
             found.append(edit)
+
+    def rename(inside: NDArray[np.int64], name: str) -> None:
+        label = editor.label_of(inside)
+        free = _free_name(name, {one for at, one in editor.state.names.items() if at != label})
+        if free != editor.state.names.get(label, ""):
+            add(editor.name(label, free))
 
     if edits.k != base.n_clusters:
         add(editor.cut(edits.k))
@@ -159,11 +189,30 @@ def page_as_edits(
         inside = np.flatnonzero(moved == cluster)
         if len(inside) == 0 or name == names.get(cluster):
             continue
-        label = editor.label_of(inside)
-        free = _free_name(name, {one for at, one in editor.state.names.items() if at != label})
-        if free != editor.state.names.get(label, ""):
-            add(editor.name(label, free))
-    return found, len(changed)
+        rename(inside, name)
+    seen = _editor_of_page(edits, editor, base.n_clusters) if is_older else editor
+    for number, request in enumerate(edits.requests, 1):
+        try:
+            asked = by_pictures(seen, request)
+            edit = make_edit(seen, asked)
+            if edit.kind == "name":
+                rename(np.flatnonzero(seen.state.labels == asked["cluster"]), edit.name)
+            else:
+                add(edit)
+                if is_older:
+                    seen.add(edit)
+        except ValueError as error:
+            raise ValueError(f"edit {number}: {error}") from None
+    moving = {one for edit in found if edit.kind in ("move", "shelve") for one in edit.pictures}
+    return found, len(moving)
+
+
+def _editor_of_page(edits: PageEdits, editor: Editor, n_clusters: int) -> Editor:
+    """Return the clustering that a page showed that was made before any edits."""
+    seen = Editor(editor.base, editor.vectors)
+    if edits.k != n_clusters:
+        seen.add(seen.cut(edits.k))
+    return seen
 
 
 def _free_name(name: str, taken: set[str]) -> str:

@@ -12,11 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from jule.corrections.requests import RequestError
 from jule.files import parse_json
 from jule.locks import LockedError
 from jule.report.page import policy
 from jule.runs.edits import ChangedRunError, StaleError
-from jule.serve.desk import Desk, RequestError
+from jule.serve.desk import Desk
 from jule.serve.guard import Guard
 
 TEXT = "text/plain; charset=utf-8"

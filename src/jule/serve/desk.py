@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jule.corrections.apply import SHELF
-from jule.corrections.editor import Editor
-from jule.corrections.edits import Edit
+from jule.corrections.requests import Request, make_edit, whole
 from jule.locks import hold
 from jule.progress import Progress
 from jule.report import Report
 from jule.report.arrays import cluster_arrays, for_browser
 from jule.report.stored import StoredPage, read_stored
-from jule.report.summary import suggest
+from jule.report.summary import links, suggest
 from jule.runs.corrected import with_state
 from jule.runs.edits import PATIENCE, ChangedRunError, EditSession, StaleError
 from jule.runs.folder import RunFolder
@@ -26,11 +25,6 @@ from jule.serve.originals import Originals
 CHANGING = (
     "labels", "clusters", "chosen", "weights", "edited", "sureness", "groups", "doubts", "n_doubts",
 )  # fmt: skip
-Request = Mapping[str, Any]
-
-
-class RequestError(ValueError):
-    """A request makes no sense; the message says why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +106,7 @@ class Desk:
             "names": [names.get(place, "") for place in range(len(numbers))],
             "undo": log.edits[log.done - 1].kind if log.done else "",
             "redo": log.edits[log.done].kind if log.done < len(log.edits) else "",
+            "links": links(state.links, self.session.editor.base),
         }
 
     def clusters(self) -> dict[str, Any]:
@@ -183,8 +178,7 @@ class Desk:
         Parameters
         ----------
         request
-            ``revision``: what the page has seen; ``edit``: the kind, one of `EDITS`; and what this
-            kind needs. Clusters are given by their numbers, pictures by their rows in labels.csv.
+            ``revision``: what the page has seen; and the edit, see `jule.corrections.requests`.
 
         Raises
         ------
@@ -193,15 +187,12 @@ class Desk:
         ValueError
             If the edit is not possible; the message says why. Nothing is saved then.
         """
-        kind = request.get("edit")
-        if not isinstance(kind, str) or kind not in EDITS:
-            raise RequestError(f"an edit is one of {', '.join(EDITS)}")
 
         def change(revision: int) -> None:
             self.session.refresh()
             if revision != self.session.revision:
                 raise StaleError(self.session.revision)
-            self.session.add(EDITS[kind](self.session.editor, request), revision=revision)
+            self.session.add(make_edit(self.session.editor, request), revision=revision)
 
         return self._change(request, change)
 
@@ -214,7 +205,7 @@ class Desk:
         return self._change(request, self.session.redo)
 
     def _change(self, request: Request, change: Callable[[int], object]) -> dict[str, Any]:
-        revision = _whole(request, "revision")
+        revision = whole(request, "revision")
         with self._lock:
             change(revision)
             return self._state()
@@ -233,52 +224,3 @@ class Desk:
         except ChangedRunError:
             return False
         return True
-
-
-def _whole(request: Request, name: str) -> int:
-    value = request.get(name)
-    if type(value) is not int:
-        raise RequestError(f"{name!r} must be a whole number")
-    return value
-
-
-def _text(request: Request, name: str) -> str:
-    value = request.get(name)
-    if not isinstance(value, str):
-        raise RequestError(f"{name!r} must be text")
-    return value
-
-
-def _images(request: Request, name: str = "images") -> list[int]:
-    value = request.get(name)
-    if not isinstance(value, list) or not all(type(one) is int for one in value):
-        raise RequestError(f"{name!r} must be a list of whole numbers")
-    return value
-
-
-def _move(editor: Editor, request: Request) -> Edit:
-    to = None if request.get("to") is None else _whole(request, "to")
-    return editor.move(_images(request), to)
-
-
-def _split(editor: Editor, request: Request) -> Edit:
-    branch = None if request.get("branch") is None else _whole(request, "branch")
-    if branch is not None and not 0 <= branch < len(editor.base.intervals[0]):
-        raise RequestError("there is no such branch")
-    return editor.split(_whole(request, "cluster"), branch)
-
-
-# How requests become edits.
-EDITS: dict[str, Callable[[Editor, Request], Edit]] = {
-    "name": lambda editor, asked: editor.name(_whole(asked, "cluster"), _text(asked, "name")),
-    "move": _move,
-    "shelve": lambda editor, asked: editor.shelve(_images(asked)),
-    "split": _split,
-    "merge": lambda editor, asked: editor.merge(_whole(asked, "cluster"), _whole(asked, "other")),
-    "refuse": lambda editor, asked: editor.refuse(_whole(asked, "cluster"), _whole(asked, "other")),
-    "must-link": lambda editor, asked: editor.must_link(_images(asked)),
-    "cannot-link": lambda editor, asked: editor.cannot_link(
-        _images(asked), _images(asked, "others")
-    ),
-    "cut": lambda editor, asked: editor.cut(_whole(asked, "k")),
-}

@@ -36,6 +36,23 @@ function decoded({ type, base64 }) {
   return new types[type](bytes.buffer);
 }
 
+// Where an image is in labels.csv.
+function rowOf(image) {
+  return image;
+}
+
+function imageOf(row) {
+  return row;
+}
+
+// A link, { edit, images, others }, with images instead of rows.
+function ofImages({ edit, images, others }) {
+  return { edit, images: images.map(imageOf), others: others.map(imageOf) };
+}
+
+const SHELF = -1; // the number of the cluster of images that fit nowhere
+const SHELF_NAME = "unsure";
+
 function nameOf(image) {
   return RUN.names ? RUN.names[image] : String(image);
 }

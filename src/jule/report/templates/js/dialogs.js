@@ -13,14 +13,7 @@ function openGroup(group) {
       + " are in this cluster");
   const choice = stackChoice(typical, () => openGroup(group));
   if (choice) head.querySelector(".close").before(choice);
-  const pick = make("button", {
-    type: "button", text: "Select", "aria-pressed": "false",
-    onclick: () => {
-      const picking = document.body.classList.toggle("picking");
-      pick.setAttribute("aria-pressed", picking);
-    },
-  });
-  head.querySelector(".close").before(pick);
+  head.querySelector(".close").before(pickButton());
   dialog.replaceChildren(head, make("div", { class: "dialog-body" }, grid, more));
   if (choice && stacked) fillInParts(grid, more, topsOf(typical), stackButton);
   else fillInParts(grid, more, typical, pictureButton);
@@ -108,10 +101,11 @@ function moveControl(images, afterwards) {
     },
   }, make("option", { value: "", text: "Move to …" }));
   for (let group = 0; group < view.k; group++) {
-    if (view.sizes[group]) choice.append(make("option", { value: group, text: groupName(group) }));
+    if (!view.sizes[group]) continue;
+    choice.append(make("option", { value: group, text: groupName(group) }));
   }
   choice.append(make("option", { value: view.k, text: "a new cluster" }));
-  if (server && !NUMBERS.includes(SHELF)) {
+  if (shelfGroup() < 0) {
     choice.append(make("option", { value: SHELF, text: "unsure: it fits nowhere" }));
   }
   choice.disabled = !canEdit();
@@ -125,5 +119,4 @@ function startDialogs() {
       if (event.target === dialog) dialog.close(); // pressed outside
     });
   }
-  byId("group-dialog").addEventListener("close", () => document.body.classList.remove("picking"));
 }

@@ -5,19 +5,22 @@ function tellEdits() {
     byId("edits-said").textContent = "Every change is saved in the run when you make it.";
     return;
   }
-  const { moves } = changesHere();
+  const { edits, decided } = changesHere();
   const named = [...view.branches.keys()].filter((group) => givenName(group)).length;
   const here = new Set(view.branches);
   const elsewhere = [...newNames].filter((branch) => !here.has(branch)).length;
   const parts = [];
   if (named) parts.push(plural(named, "cluster has a name", "clusters have names"));
-  if (moves.size) parts.push(plural(moves.size, "image was moved", "images were moved"));
+  if (decided.size) parts.push(plural(decided.size, "image was moved", "images were moved"));
+  const others = edits.filter(({ edit }) => edit !== "move" && edit !== "shelve").length;
+  if (others) parts.push(plural(others, "split, merge or link", "splits, merges and links"));
   byId("edits-said").textContent = plural(shown, "cluster")
     + (parts.length ? `: ${parts.join(", ")}.` : ", unchanged.")
     + (elsewhere ? ` ${plural(elsewhere, "new name belongs to a cluster",
       "new names belong to clusters")} that another number of clusters shows.` : "");
-  byId("undo").disabled = !moves.size && !view.branches.some(
-    (branch) => (names.get(branch) || "") !== (SUMMARY.groups[branch]?.name || ""));
+  const nameInRun = (branch) => SUMMARY.groups[NUMBERS.indexOf(branch)]?.name || "";
+  byId("undo").disabled = !edits.length
+    && !view.branches.some((branch) => (names.get(branch) || "") !== nameInRun(branch));
 }
 
 // A cell of CSV: quoted, and never the beginning of a formula where a spreadsheet opens it. Text
@@ -39,20 +42,19 @@ function asCsv() {
   return lines.join("\r\n") + "\r\n";
 }
 
-// Clusters are numbered here as the cut numbers them, 0 .. k-1, and new ones from k on.
+// What `jule apply` reads: the edits in their order, and then the names.
 function asEdits() {
-  const groups = [...view.branches.keys()];
-  const named = groups.filter((group) => names.has(view.branches[group]));
+  const groups = [...view.branches.keys()].filter((group) => view.sizes[group]);
+  const named = groups.filter((group) => names.has(view.branches[group]) && !isShelf(group));
   return {
     format: "jule-edits-2",
     run: SUMMARY.run,
     labels: SUMMARY.labels,
     k: shown,
-    names: Object.fromEntries(named.map((group) => [group, givenName(group)])),
-    moves: [...changesHere().moves].map(([image, cluster]) =>
-      ({ image, path: nameOf(image), cluster })),
+    edits: [...changesHere().edits, ...named.map((group) =>
+      ({ edit: "name", cluster: memberOf(group), name: givenName(group) }))],
     clusters: groups.map((group) => ({
-      cluster: group,
+      cluster: view.numbers[group],
       name: givenName(group),
       images: [...view.members(group)].map(nameOf),
       indices: [...view.members(group)].map(indexOf),
@@ -67,7 +69,7 @@ function download(name, type, text) {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
-  changesHere().touched = false;
+  changes.set(shown, { ...changesHere(), touched: false });
   for (const branch of view.branches) newNames.delete(branch);
 }
 

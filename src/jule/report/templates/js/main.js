@@ -13,6 +13,7 @@ startStages();
 startEdits();
 startSteps();
 startSame();
+startLinks();
 if (RUN.served) startServer();
 show(K_RUN);
 DARK.addEventListener("change", () => tell("view"));
@@ -36,6 +37,7 @@ window.jule = {
   cutOther: (n, merges, k) => cutTree(growTree(n, merges), k),
   numbersOther: (n, merges, labels) => branchNumbers(growTree(n, merges), labels),
   show: showGroups,
+  select,
   open: openImage,
   get labels() { return view.labels; },
   get votes() { return view.votes; },

@@ -88,8 +88,7 @@ function pressPicture(event) {
   const button = event.target.closest(".pic[data-image]");
   if (!button) return;
   const image = Number(button.dataset.image);
-  const picking = document.body.classList.contains("picking");
-  if (!picking && !event.ctrlKey && !event.metaKey && !event.shiftKey) openImage(image);
+  if (!isPicking() && !event.ctrlKey && !event.metaKey && !event.shiftKey) openImage(image);
   else toggleSelected(button.dataset.stack ? stackOf(image) : [image]);
 }
 

@@ -20,16 +20,37 @@ function showSelection() {
     const rest = (images.length - SELECTED_SHOWN).toLocaleString("en");
     panel.append(make("p", { class: "hint", text: `and ${rest} more` }));
   }
+  const done = () => {
+    select([]);
+    dialog.close();
+  };
   bar.replaceChildren(
     make("span", { text: `${plural(images.length, "image")} selected`, role: "status" }),
-    moveControl(images, () => {
-      select([]);
-      dialog.close();
-    }),
+    moveControl(images, done),
+    ...linkButtons(images, done),
     make("button", { type: "button", text: "Clear", onclick: () => select([]) }));
 }
 
+// Chooses whether a press on a picture selects it, for those who cannot hold down Ctrl.
+function pickButton() {
+  return make("button", {
+    type: "button", class: "pick", text: "Select", title: "A press on a picture selects it",
+    "aria-pressed": String(isPicking()),
+    onclick: () => {
+      document.body.classList.toggle("picking");
+      for (const button of document.querySelectorAll(".pick")) {
+        button.setAttribute("aria-pressed", String(isPicking()));
+      }
+    },
+  });
+}
+
+function isPicking() {
+  return document.body.classList.contains("picking");
+}
+
 function startSelection() {
+  byId("same-open").before(pickButton());
   on("selection", showSelection);
   byId("group-dialog").addEventListener("close", showSelection);
   on("view", () => { if (selection.size) showSelection(); });

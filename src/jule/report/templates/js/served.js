@@ -49,6 +49,7 @@ function takeState(state) {
   const moved = state.labels.base64 !== labelsText;
   server.revision = state.revision;
   server.steps = { undo: state.undo, redo: state.redo };
+  server.links = state.links.map(ofImages);
   names = new Map(state.numbers.map((number, group) => [number, state.names[group]]));
   BY_HAND = decoded(state.by_hand);
   if (moved) {
@@ -123,9 +124,10 @@ async function showOriginal(image, frame) {
 }
 
 function startServer() {
-  const { revision, undo, redo } = RUN.served;
+  const { revision, undo, redo, links } = RUN.served;
   server = {
-    revision, steps: { undo, redo }, pairs: [], strangers: [], showOriginal,
+    revision, steps: { undo, redo }, links: links.map(ofImages), pairs: [], strangers: [],
+    showOriginal,
     edit: (edit) => send("edit", edit), undo: () => send("undo"), redo: () => send("redo"),
   };
   RUN.served.numbers.forEach((number, group) => names.set(number, RUN.served.names[group]));

@@ -1,7 +1,5 @@
 // What is shown: the tree cut at a number of clusters, with the changes made to that cut by hand.
 
-const SHELF = -1; // the number of the cluster of images that fit nowhere
-
 let shown = K_RUN;
 let view = null;
 let names = new Map(); // by branch; a name that was cleared is ""
@@ -22,7 +20,7 @@ function show(k) {
 }
 
 function look() {
-  const { moves, created } = changesHere();
+  const { moves, created, decided } = changesHere();
   const { labels: base, nodes } = cutAt(shown);
   const labels = base.slice();
   for (const [image, group] of moves) labels[image] = group;
@@ -32,7 +30,8 @@ function look() {
   const sure = own && CONFIDENCE
     ? Float32Array.from(CONFIDENCE, (value) => value / 65_535)
     : ownShare(labels, votes);
-  for (const image of moves.keys()) sure[image] = 1;
+  if (own && CONFIDENCE) recount(sure, labels, votes, moves);
+  for (const image of decided) sure[image] = 1;
   if (BY_HAND) for (let i = 0; i < N; i++) if (BY_HAND[i]) sure[i] = 1;
   view = describe(labels, sure, k + created.length);
   view.base = base;
@@ -41,22 +40,35 @@ function look() {
   const numbers = own ? NUMBERS : nodes.map((node) => BRANCHES[node]);
   const free = Math.max(...numbers) + 1; // the first number for clusters made by hand
   view.branches = [...numbers, ...created];
-  view.numbers = [...numbers, ...created.map((_, i) => free + i)];
+  view.numbers = [...numbers, ...created.map((branch, i) => (branch === SHELF ? SHELF : free + i))];
   view.fromCut = k; // the clusters after these were made by hand
   view.lists = own && CONFIDENCE ? listsOfRun(moves) : () => null;
   tell("view");
 }
 
-// What the run says of its own clusters, for those that no move has changed.
-function listsOfRun(moves) {
+function changedGroups(moves) {
   const changed = new Set();
   for (const [image, group] of moves) changed.add(group).add(LABELS[image]);
+  return changed;
+}
+
+// In clusters that were changed, how sure the images are is counted again.
+function recount(sure, labels, votes, moves) {
+  if (!moves.size) return;
+  const changed = changedGroups(moves);
+  const counted = ownShare(labels, votes);
+  for (let i = 0; i < N; i++) if (changed.has(labels[i])) sure[i] = counted[i];
+}
+
+// What the run says of its own clusters, for those that no edit has changed.
+function listsOfRun(moves) {
+  const changed = changedGroups(moves);
   return (group) => (changed.has(group) ? null : SUMMARY.groups[group]);
 }
 
 // Whether a person chose the cluster of an image, in the run or on this page.
 function isDecided(image) {
-  return Boolean(BY_HAND?.[image]) || changesHere().moves.has(image);
+  return Boolean(BY_HAND?.[image]) || changesHere().decided.has(image);
 }
 
 function groupColour(group) {
@@ -64,11 +76,11 @@ function groupColour(group) {
 }
 
 function isShelf(group) {
-  return shown === K_RUN && group === (server ? NUMBERS.indexOf(SHELF) : SUMMARY.shelf);
+  return view.branches[group] === SHELF && (shown === K_RUN || group >= view.fromCut);
 }
 
 function givenName(group) {
-  return names.get(view.branches[group]) || "";
+  return isShelf(group) ? SHELF_NAME : names.get(view.branches[group]) || "";
 }
 
 function groupName(group) {

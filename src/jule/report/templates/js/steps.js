@@ -2,15 +2,21 @@
 
 const MESSAGE = byId("message");
 const MESSAGE_TEXT = byId("message-text");
+const EDIT_WORDS = {
+  name: "a name", move: "a move", shelve: "a move to the shelf", split: "a split",
+  merge: "a merge", refuse: "“different”", "must-link": "“belong together”",
+  "cannot-link": "“do not belong together”", unlink: "a link that was removed",
+  cut: "the number of clusters", place: "new images", all: "all changes here",
+};
 const TYPED_INTO = "input, select, textarea, [contenteditable]";
 
 function showSteps() {
   const { undo, redo } = server ? server.steps : {
-    undo: steps.past.length ? "change" : "", redo: steps.future.length ? "change" : "",
+    undo: steps.past.at(-1)?.what, redo: steps.future.at(-1)?.what,
   };
   for (const [id, what, verb] of [["step-back", undo, "Undo"], ["step-forward", redo, "Redo"]]) {
     byId(id).disabled = !what;
-    byId(id).title = what ? `${verb} the last ${what}` : `Nothing to ${verb.toLowerCase()}`;
+    byId(id).title = what ? `${verb}: ${EDIT_WORDS[what]}` : `Nothing to ${verb.toLowerCase()}`;
   }
 }
 

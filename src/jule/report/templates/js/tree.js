@@ -10,7 +10,7 @@ plant(typed("merges"), typed("affinities"));
 // Take over the tree of the present labels.
 function plant(merges, affinities) {
   K_RUN = countOf(LABELS);
-  NUMBERS ||= [...Array(K_RUN).keys()];
+  NUMBERS ||= [...Array(K_RUN).keys()].map((k) => (k === SUMMARY.shelf ? SHELF : k));
   TREE = growTree(N, merges);
   AFFINITIES = affinities;
   RUN_NODES = nodesOf(TREE, LABELS);

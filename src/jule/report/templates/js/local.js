@@ -1,0 +1,172 @@
+// Edits in a page that was opened as a file, by the rules of jule.corrections.apply. Each is kept
+// as a request that `jule apply` understands, with an image of every cluster that it is about.
+
+const NOTHING = { // of one number of clusters: edits, and what follows from them
+  edits: [], moves: new Map(), created: [], decided: new Set(), links: SUMMARY.links.map(ofImages),
+  touched: false,
+};
+let changes = new Map(); // by number of clusters; an entry is replaced and never changed
+let newNames = new Set(); // the branches whose names were not downloaded yet
+let refused = new Set(); // pairs of branches that are not the same, by `pairOf`
+let createdSoFar = 0;
+const steps = { past: [], future: [] }; // what undo and redo return to
+const MOST_STEPS = 200;
+
+function changesHere() {
+  return changes.get(shown) || NOTHING;
+}
+
+// Make an edit, unless `work`, which changes a copy of what there is, returns a problem.
+function change(edit, work) {
+  const here = changesHere();
+  const next = {
+    edits: [...here.edits, edit], moves: new Map(here.moves), created: [...here.created],
+    decided: new Set(here.decided), links: here.links, touched: true,
+  };
+  const problem = work(next);
+  if (problem) {
+    say(`Not changed: ${problem}`);
+    return;
+  }
+  remember(edit.edit);
+  dropEmptyCreated(next);
+  changes.set(shown, next);
+  say("");
+  look();
+}
+
+function nameHere(group, name) {
+  const isTaken = view.branches.some((_, other) =>
+    other !== group && view.sizes[other] && givenName(other) === name);
+  if (name && (isTaken || name.toLowerCase() === SHELF_NAME)) {
+    say(name.toLowerCase() === SHELF_NAME
+      ? `Not changed: '${SHELF_NAME}' is the name of the shelf: choose another one`
+      : `Not changed: another cluster is already called '${name}': merge them, or choose another`
+        + " name");
+  } else {
+    remember("name");
+    setName(view.branches[group], name);
+    say("");
+  }
+  tell("names");
+}
+
+function setName(branch, name) {
+  names.set(branch, name);
+  newNames.add(branch);
+}
+
+function moveHere(images, group) {
+  const moving = unitOf(images);
+  const rows = [...moving].map(rowOf);
+  const shelve = group === SHELF;
+  const to = shelve || group === view.k ? null : memberOf(group);
+  change(shelve ? { edit: "shelve", images: rows } : { edit: "move", images: rows, to }, (next) => {
+    for (const image of moving) next.decided.add(image);
+    return put(next, moving, shelve ? shelfIn(next) : group);
+  });
+}
+
+function splitHere(group, branch) {
+  const members = [...view.members(group)];
+  const firsts = members.filter((image) => firstOfUnit(image) === image);
+  const below = branch === null ? null : leavesBelow(TREE, branch);
+  const leaving = below ? firsts.filter((image) => below.has(image))
+    : smallerPart(TREE, firsts, isDecided);
+  if (!leaving.length || leaving.length === firsts.length) {
+    say("These images cannot be split: they belong together, or the tree never joined them.");
+    return;
+  }
+  const moving = unitOf(leaving);
+  change({ edit: "split", cluster: memberOf(group), images: leaving.map(rowOf) }, (next) =>
+    put(next, moving, view.k));
+}
+
+function mergeHere(group, other) {
+  const name = givenName(group) || givenName(other);
+  change({ edit: "merge", cluster: memberOf(group), other: memberOf(other) }, (next) =>
+    put(next, new Set(view.members(other)), group));
+  if (name !== givenName(group) && !view.sizes[other]) {
+    setName(view.branches[group], name);
+    tell("names");
+  }
+}
+
+function refuseHere(group, other) {
+  change({ edit: "refuse", cluster: memberOf(group), other: memberOf(other) }, () => "");
+  refused = new Set(refused).add(pairOf(view.branches[group], view.branches[other]));
+  tell("names");
+}
+
+function linkHere(images) {
+  const unit = unitOf(images);
+  const home = images.find((image) => !isShelf(view.labels[image])) ?? images[0];
+  change({ edit: "must-link", images: images.map(rowOf) }, (next) => {
+    next.links = [...next.links, { edit: "must-link", images, others: [] }];
+    for (const image of unit) {
+      if (view.labels[image] !== view.labels[home]) next.decided.add(image);
+    }
+    return apartIn((image) => unit.has(image)) || put(next, unit, view.labels[home]);
+  });
+}
+
+function separateHere(image, other) {
+  const unit = unitOf([other]);
+  const edit = { edit: "cannot-link", images: [rowOf(image)], others: [rowOf(other)] };
+  change(edit, (next) => {
+    if (unit.has(image)) {
+      return `${nameOf(image)} and ${nameOf(other)} are exact copies, or belong together (a `
+        + "must-link), so they cannot be kept apart";
+    }
+    next.links = [...next.links, { edit: edit.edit, images: [image], others: [other] }];
+    if (view.labels[image] !== view.labels[other] || isShelf(view.labels[image])) return "";
+    for (const one of unit) next.decided.add(one);
+    return put(next, unit, view.k);
+  });
+}
+
+function unlinkHere(images, others) {
+  const key = String([images, "|", others]);
+  change({ edit: "unlink", images: images.map(rowOf), others: others.map(rowOf) }, (next) => {
+    next.links = next.links.filter((link) => String([link.images, "|", link.others]) !== key);
+    return "";
+  });
+}
+
+// Put whole units into a cluster; return a problem if a link forbids it.
+function put(next, moving, group) {
+  const toShelf = group < view.k ? isShelf(group) : next.created[group - view.fromCut] === SHELF;
+  const problem = toShelf ? ""
+    : apartIn((image) => moving.has(image) || view.labels[image] === group);
+  if (problem) return problem;
+  if (group === view.k && next.created.length === group - view.fromCut) {
+    next.created.push(N + createdSoFar++);
+  }
+  for (const image of moving) {
+    if (view.base[image] === group) next.moves.delete(image);
+    else next.moves.set(image, group);
+  }
+  return "";
+}
+
+function shelfIn(next) {
+  const known = view.branches.findIndex((_, group) => isShelf(group));
+  if (known < 0) next.created.push(SHELF);
+  return known < 0 ? view.k : known;
+}
+
+// New clusters are numbered without gaps.
+function dropEmptyCreated(next) {
+  const first = view.fromCut;
+  const used = new Set(next.moves.values());
+  const kept = [...next.created.keys()].filter((i) => used.has(first + i));
+  for (const [image, group] of next.moves) {
+    if (group >= first) next.moves.set(image, first + kept.indexOf(group - first));
+  }
+  next.created = kept.map((i) => next.created[i]);
+}
+
+// The row of an image that stands for a cluster.
+function memberOf(group) {
+  return rowOf(view.members(group)[0]);
+}
