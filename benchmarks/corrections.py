@@ -193,10 +193,12 @@ def measure_edits() -> dict[str, Any]:
         }
 
 
-def large_run(folder: Path) -> RunFolder:
-    """Write a run of samples in a line, with clusters that are intervals of it."""
+def large_run(folder: Path, n: int = N_LARGE, wide: int = 160) -> RunFolder:
+    """Write a run of samples in a line, with clusters that are intervals of it.
+
+    Its pictures are noise, in an array beside it; its vectors have `wide` dimensions.
+    """
     rng = np.random.default_rng(0)
-    n = N_LARGE
     labels = np.sort(rng.integers(K_LARGE, size=n)).astype(np.int32)
     labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)
     steps = np.concatenate([np.arange(-10, 0), np.arange(1, 11)])
@@ -211,7 +213,7 @@ def large_run(folder: Path) -> RunFolder:
         merges += pairs
         nodes = [*range(made, made + len(pairs)), *left]
         made += len(pairs)
-    vectors = rng.normal(size=(n, 160)).astype(np.float32)
+    vectors = rng.standard_normal((n, wide), np.float32)
     graph = weigh_neighbors(neighbors, 0.05)
     tree = MergeTree(n, np.array(merges), np.linspace(1, 0.01, n - 1))
     tree = tree_through_labels(tree, labels, graph, vectors)
@@ -219,7 +221,9 @@ def large_run(folder: Path) -> RunFolder:
         labels, labels, labels, "rc", np.ones(n), tree, vectors, neighbors, 0.05, (), None
     )
     config, images = Config(n_clusters=K_LARGE), rng.integers(0, 255, (n, 8, 8), np.uint8)
-    run = create_run(folder, config, fingerprint(images))
+    source = folder.with_suffix(".npy")
+    np.save(source, images)
+    run = create_run(folder, config, fingerprint(images), source=str(source))
     write_atomic(run.path("digests.npy"), array_bytes(digests_of(images)))
     names = [f"photos/2024/IMG_{number:06d}.jpg" for number in range(n)]
     results = new_results(config, result, (), names=names)

@@ -1,4 +1,7 @@
-"""The page of a run: time to make it, its size, and how fast it responds."""
+"""The page of a run: time and memory to make it, its size, and how fast it responds.
+
+`python -m benchmarks.report SET ...` measures some sets again; the others stay in the record.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,26 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common import in_fresh_process, seconds, write
+from benchmarks.common import RESULTS, Memory, in_fresh_process, seconds, write
+from benchmarks.corrections import large_run
 from jule.forward import MergeTree, prepare
 from jule.images import fingerprint, load_dataset
 from jule.joint import Config, finish, init_network
 from jule.joint.state import State
+from jule.paper.records import read_record
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.results import new_results, write_results
 from jule.runs.snapshots import principal_components
 
-SETS = ("mnist-test", "mnist")  # 10,000 and 70,000 images
+SETS = ("mnist-test", "mnist", "million")  # 10,000, 70,000 and 1,000,000 images
+MILLION, MILLION_WIDE = 1_000_000, 32
 CUTS = (2, 5, 9, 11, 12, 20, 30, 50, 100, 200, 300, 7)
 LOOKING = 2000  # ms that a user looks at the page before moving the slider
 MOVE = """
@@ -42,8 +49,11 @@ async (ks) => {
 def make_run(name: str, folder: Path) -> RunFolder:
     """Write a finished run without training, which the page does not need.
 
-    The embedding is the first 160 principal components of the pixels, as wide as a network's.
+    The embedding is the first 160 principal components of the pixels, as wide as a network's. The
+    million are made up: noise in clusters, with 32 dimensions.
     """
+    if name == "million":
+        return large_run(folder / "run", MILLION, MILLION_WIDE)
     data = load_dataset(name)
     config = Config(n_clusters=10)
     embedding = _embedding(data.images)
@@ -79,11 +89,17 @@ def measure(folder: str) -> dict[str, float]:
 
         return Report.of_run(run, umap=False).write(run)
 
+    memory = Memory()
     taken, path = seconds(page)
     pictures = path.with_name(path.stem + "_pictures")
     beside = sum(file.stat().st_size for file in pictures.iterdir()) if pictures.exists() else 0
     size = path.stat().st_size
-    return {"seconds": taken, "MB of the page": size / 1e6, "MB in all": (size + beside) / 1e6}
+    return {
+        "seconds": taken,
+        "MiB of memory": memory.peak(),
+        "MB of the page": size / 1e6,
+        "MB in all": (size + beside) / 1e6,
+    }
 
 
 def measure_in_browser(page: Path) -> dict[str, float]:
@@ -112,12 +128,13 @@ def measure_in_browser(page: Path) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    found: dict[str, Any] = {}
-    for name in SETS:
+def main(names: Sequence[str]) -> None:
+    path = RESULTS / "report.json"
+    found: dict[str, Any] = read_record(path)["measured"] if path.exists() else {}
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
             run = make_run(name, Path(folder))
-            made = in_fresh_process("benchmarks.report", str(run.folder))
+            made = in_fresh_process("benchmarks.report", "--measure", str(run.folder))
             count = len(np.load(run.path("labels_rc.npy")))
             found[f"{count:,}"] = made | measure_in_browser(run.path("report.html"))
         print(name, found)
@@ -125,7 +142,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        main()
+    if sys.argv[1:2] == ["--measure"]:
+        print(json.dumps(measure(sys.argv[2])))
     else:
-        print(json.dumps(measure(sys.argv[1])))
+        main(sys.argv[1:] or SETS)

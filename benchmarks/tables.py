@@ -147,6 +147,7 @@ def report(results: Path) -> str:
         [
             count,
             f"{at['seconds']:.1f}",
+            f"{at['MiB of memory']:,.0f}",
             f"{at['MB of the page']:.1f}",
             f"{at['MB in all']:.1f}",
             f"{at['seconds until it answers']:.1f}",
@@ -155,7 +156,7 @@ def report(results: Path) -> str:
         ]
         for count, at in read_measured(results, "report").items()
     ]
-    header = ["images", "seconds to make", "MB of the page", "MB with pictures"]
+    header = ["images", "seconds to make", "MiB of memory", "MB of the page", "MB with pictures"]
     header += ["seconds until it answers", "ms per move of the slider, median", "longest"]
     return markdown(header, rows)
 

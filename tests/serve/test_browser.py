@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import jule.report.sample
+import jule.serve.desk
 from jule.images import load_dataset
 from jule.report import Report
 from jule.runs.edits import EditSession, apply_edits, read_edits
@@ -163,6 +165,62 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         kept = {tuple(np.flatnonzero(found == one)) for one in set(found)}
         assert len(groups & kept) >= 2  # all but what lost the picture on the shelf
         assert page.evaluate("window.hacked") is None
+
+
+def test_a_large_run_is_looked_through_and_edited_part_by_part(
+    serve,
+    open_page,
+    images,
+    tmp_path,
+    monkeypatch,
+):
+    monkeypatch.setattr(jule.report.sample, "WHOLE_MOST", 10_000)
+    monkeypatch.setattr(jule.report.sample, "SAMPLE_MOST", 8000)
+    monkeypatch.setattr(jule.report.sample, "MOST_GROUPS", 10)
+    monkeypatch.setattr(jule.serve.desk, "AT_ONCE", 20)
+    run = run_of(tmp_path / "run", images, 4, [f"{i}.png" for i in range(200)])
+    Report.of_run(run, images, umap=False).write(run)
+    before = read_results(run).result.labels
+    with serve(run) as client:
+        page = open_page(client.address)
+        shown = page.evaluate("jule.labels.length")
+        assert shown < 130
+        cluster = int(np.bincount(before).argmax())
+        size = int((before == cluster).sum())
+        page.evaluate(f"document.getElementById('cluster-{cluster}').scrollIntoView()")
+        page.click(f"#cluster-{cluster} .open")
+        page.locator("#group-dialog .pic").nth(size - 1).wait_for()  # all of them
+        assert page.locator("#group-dialog .pic").count() == size
+        guest = page.evaluate("jule.labels.length") - 1
+        page.click(f"#group-dialog .pic[data-image='{guest}']")
+        name = page.inner_text("#image-dialog-title")
+        page.wait_for_selector("#image-dialog .large img")
+        page.select_option("#image-dialog select", label="a new cluster")
+        saved(page, 1)
+        assert page.inner_text("h1") == "200 images in 5 clusters"
+        page.reload()
+        page.wait_for_selector("#cluster-4", state="attached")
+        assert page.locator("#cluster-4").get_attribute("aria-label") == "Cluster 4, 1 image"
+        page.evaluate("document.getElementById('cluster-4').scrollIntoView()")
+        assert page.locator("#cluster-4 .pic").get_attribute("aria-label") == name
+        page.evaluate(f"document.getElementById('cluster-{cluster}').scrollIntoView()")
+        page.locator(f"#cluster-{cluster} .split").first.click()
+        saved(page, 2)
+        state = EditSession(run).state
+        assert page.inner_text("h1") == f"200 images in {len(state.numbers)} clusters"
+        for number in state.numbers:
+            assert (
+                page.locator(f"#cluster-{number}")
+                .get_attribute("aria-label")
+                .endswith(
+                    f", {(state.labels == number).sum()} image"
+                    + ("s" if (state.labels == number).sum() > 1 else "")
+                )
+            )
+        page.keyboard.press("Control+z")
+        page.keyboard.press("Control+z")
+        saved(page, 4)
+        assert page.inner_text("h1") == "200 images in 4 clusters"
 
 
 def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  # noqa: F811

@@ -262,11 +262,14 @@ class Editor:
 
     def typical_of(self, samples: NDArray[np.int64], count: int = SHOWN) -> NDArray[np.int64]:
         """Return the samples nearest to the mean of all, nearest first."""
-        some = samples[:: -(-len(samples) // MOST_COMPARED)]
-        vectors = self.vectors[some]
+        return self.nearest_to_mean(samples[:: -(-len(samples) // MOST_COMPARED)])[:count]
+
+    def nearest_to_mean(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return samples in the order of their distance from the mean of them."""
+        vectors = self.vectors[samples]
         gaps = vectors - vectors.mean(axis=0, dtype=np.float64)
-        order = np.argsort(np.einsum("ij,ij->i", gaps, gaps), kind="stable")
-        return some[order[:count]]
+        order: NDArray[np.int64] = np.argsort(np.einsum("ij,ij->i", gaps, gaps), kind="stable")
+        return samples[order]
 
     def label_of(self, samples: NDArray[np.int64]) -> int:
         """Return the cluster that has most of some samples; -1 for the shelf."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from jule.corrections.suggest import near_duplicates
 from jule.report.layout import as_int16, centred, coordinates, umap_map
+from jule.report.sample import Sample
 from jule.report.summary import stages
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
@@ -31,8 +32,9 @@ def page_arrays(
     *,
     umap: bool = True,
     positions: Mapping[str, NDArray] | None = None,
+    sample: Sample | None = None,
 ) -> dict[str, NDArray]:
-    """Collect labels, confidence, tree, neighbours and positions of all samples.
+    """Collect labels, confidence, tree, neighbours and positions of all samples, or of some.
 
     Parameters
     ----------
@@ -44,7 +46,12 @@ def page_arrays(
         Whether to add a UMAP map where umap-learn is installed.
     positions
         The positions of an earlier page, which are used as they are.
+    sample
+        The samples that the page shows; None for all. Of a sample, there are neither a UMAP map nor
+        stacks nor votes of several networks.
     """
+    if sample is not None:
+        return _sampled_arrays(results, snapshots, positions, sample)
     result = results.result
     arrays: dict[str, NDArray] = {
         **cluster_arrays(results),
@@ -72,6 +79,40 @@ def page_arrays(
     return arrays
 
 
+def _sampled_arrays(
+    results: RunResults,
+    snapshots: Sequence[Snapshot],
+    positions: Mapping[str, NDArray] | None,
+    sample: Sample,
+) -> dict[str, NDArray]:
+    result, rows, stands_for = results.result, sample.rows, sample.stands_for
+    if positions is None:
+        positions = {"coords": as_int16(coordinates(result.embedding[rows]))}
+    arrays: dict[str, NDArray] = {
+        "rows": rows.astype(np.int32),
+        "counts": sample.counts,
+        **cluster_arrays(results, sample),
+        "neighbors": stands_for[result.neighbors.indices[rows, :NEIGHBORS]],
+        **positions,
+    }
+    if result.input_neighbors is not None:
+        arrays["input_neighbors"] = stands_for[result.input_neighbors.indices[rows, :NEIGHBORS]]
+    if (results.indices != np.arange(len(results.indices))).any():
+        arrays["indices"] = results.indices[rows].astype(np.int32)
+    _, first, inverse = np.unique(
+        results.first_copies[rows], return_index=True, return_inverse=True
+    )
+    if len(first) < len(rows):
+        arrays["copies"] = first[inverse.reshape(-1)].astype(np.int32)
+    if results.positions is not None and results.positions.shape[1] == 2:
+        arrays["map"] = as_int16(centred(results.positions))[rows]
+    for place, shot in enumerate(stages(snapshots)):
+        arrays[f"stage{place}_samples"] = stands_for[shot.samples]
+        arrays[f"stage{place}_positions"] = as_int16(shot.positions)
+        arrays[f"stage{place}_labels"] = shot.labels
+    return arrays
+
+
 def stack_tops(results: RunResults) -> NDArray[np.int32]:
     """Return the sample on top of each one's stack of near-duplicates; itself if it has none."""
     result = results.result
@@ -82,17 +123,20 @@ def stack_tops(results: RunResults) -> NDArray[np.int32]:
     return tops
 
 
-def cluster_arrays(results: RunResults) -> dict[str, NDArray]:
+def cluster_arrays(results: RunResults, sample: Sample | None = None) -> dict[str, NDArray]:
     """Collect the arrays that change when clusters are edited."""
     result = results.result
+    some = slice(None) if sample is None else sample.rows
     arrays: dict[str, NDArray] = {
-        "labels": result.labels.astype(np.int32),
-        "confidence": np.round(FULL_CONFIDENCE * result.confidence).astype(np.uint16),
+        "labels": result.labels[some].astype(np.int32),
+        "confidence": np.round(FULL_CONFIDENCE * result.confidence[some]).astype(np.uint16),
         "merges": result.tree.merges.astype(np.int32),
         "affinities": result.tree.affinities.astype(np.float32),
     }
+    if sample is not None:
+        arrays |= {name: getattr(sample, name) for name in ("merges", "affinities", "sizes")}
     if results.by_hand.any():
-        arrays["by_hand"] = results.by_hand.astype(np.uint8)
+        arrays["by_hand"] = results.by_hand[some].astype(np.uint8)
     return arrays
 
 

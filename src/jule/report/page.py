@@ -27,7 +27,7 @@ SCRIPTS = (
     "doubts", "charts", "evidence", "stages", "main",
 )  # fmt: skip
 # Only a page from a server has scripts that call it.
-SERVED_SCRIPTS = (*SCRIPTS[:-1], "served", SCRIPTS[-1])
+SERVED_SCRIPTS = (*SCRIPTS[:-1], "served", "guests", SCRIPTS[-1])
 
 
 def render(
@@ -72,6 +72,7 @@ def render(
         script=Markup(script),
         policy=policy(served=served is not None),
         served=served is not None,
+        sampled=len(arrays["rows"]) if "rows" in arrays else 0,
         data=Markup(json_for_html(run)),
     )
 

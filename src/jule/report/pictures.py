@@ -93,6 +93,18 @@ def make_sheets(images: NDArray, order: NDArray[np.integer] | None = None) -> Sh
     )  # fmt: skip
 
 
+def sheet_like(sheets: Sheets, thumbs: Sequence[NDArray[np.uint8]]) -> bytes:
+    """Arrange some more thumbnails on one sheet, in cells and rows like those of others."""
+    cell = sheets.cell_height, sheets.cell_width
+    grey = all(thumb.ndim == 2 for thumb in thumbs)
+    coloured = (thumb if grey else _coloured(thumb) for thumb in thumbs)
+    return encode(_sheet(coloured, len(thumbs), cell, sheets.columns, grey), sheets.kind)
+
+
+def _coloured(thumb: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return thumb if thumb.ndim == 3 else np.repeat(thumb[:, :, None], 3, axis=2)
+
+
 def brightness(images: NDArray) -> tuple[float, float]:
     """Return the values that are shown as black and white.
 

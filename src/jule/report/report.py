@@ -34,8 +34,9 @@ from jule.report.inputs import (
 )
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
+from jule.report.sample import Sample, choose_rows, most_shown
 from jule.report.stored import StoredPage
-from jule.report.summary import summarize
+from jule.report.summary import listed_rows, summarize
 from jule.runs.folder import RunFolder
 from jule.runs.manifest import read_manifest
 from jule.runs.names import PAGE, PAGE_PICTURES, SUMMARY
@@ -63,6 +64,8 @@ class Report:
         Thumbnails; None for vectors, or if the images cannot be read.
     folder
         The run folder; None for results in memory.
+    sample
+        The samples that the page shows, of a run that is too large for one page; None for all.
     """
 
     summary: dict[str, Any]
@@ -70,6 +73,7 @@ class Report:
     names: list[str] = field(repr=False)
     sheets: Sheets | None = field(repr=False)
     folder: Path | None = None
+    sample: Sample | None = field(default=None, repr=False)
 
     @classmethod
     def of_run(
@@ -167,30 +171,38 @@ class Report:
             Called with the name of a stage and the fraction of it that is done.
         """
         tell = progress or (lambda *_: None)
-        tell("pictures", 0.0)
-        if stored is None:
-            sheets, problem = _sheets(images, results.result.tree)
-        else:
-            sheets, problem = stored.sheets, ""
-        tell("pictures", 1.0)
         tell("summary", 0.0)
+        rows = None if stored is None else stored.rows
         summary = summarize(
             results,
-            images if not problem else None,
+            images,
             skipped=skipped,
             snapshots=snapshots,
             title=Path(source).name,
-            no_pictures=problem or no_pictures,
+            no_pictures=no_pictures,
             originals=originals_url(source, results.names) if link_originals else None,
             encoder=encoder,
+            rows=rows,
         )
-        if stored is not None:
+        shown = most_shown(results)
+        if rows is None and shown < len(results.names):
+            rows = choose_rows(results, shown, listed_rows(summary))
+        result = results.result
+        sample = None if rows is None else Sample.of(result.tree, result.labels, rows)
+        tell("pictures", 0.0)
+        if stored is None:
+            sheets, problem = _sheets(images, result.tree, rows)
+            if problem:
+                summary |= {"pictures": False, "image_shape": None, "no_pictures": problem}
+        else:
+            sheets = stored.sheets
             summary |= stored.pictures
+        tell("pictures", 1.0)
         tell("positions", 0.0)
         positions = None if stored is None else stored.positions
-        arrays = page_arrays(results, snapshots, umap=umap, positions=positions)
+        arrays = page_arrays(results, snapshots, umap=umap, positions=positions, sample=sample)
         tell("positions", 1.0)
-        return cls(summary, arrays, results.names, sheets)
+        return cls(summary, arrays, results.names, sheets, sample=sample)
 
     @cached_property
     def html(self) -> str:
@@ -217,6 +229,8 @@ class Report:
     def _page(self, urls: Sequence[str], served: Mapping[str, Any] | None = None) -> str:
         numbered = self.names == [str(number) for number in range(len(self.names))]
         names = None if numbered else self.names
+        if names is not None and self.sample is not None:
+            names = [names[row] for row in self.sample.rows.tolist()]
         return render(_finite(self.summary), self.arrays, names, self.sheets, urls, served)
 
     def _files(self, name: str, folder: str) -> dict[str, bytes]:
@@ -280,13 +294,16 @@ class Report:
         )
 
 
-def _sheets(images: NDArray | None, tree: MergeTree) -> tuple[Sheets | None, str]:
+def _sheets(
+    images: NDArray | None, tree: MergeTree, rows: NDArray[np.int64] | None
+) -> tuple[Sheets | None, str]:
     """Return the thumbnails, or the reason why there are none although there are images."""
     if images is None or images.ndim < 3:
         return None, ""
     starts, _ = leaf_intervals(tree)
+    places = starts[: len(images)] if rows is None else starts[rows]
     try:
-        return make_sheets(images, np.argsort(starts[: len(images)])), ""
+        return make_sheets(images if rows is None else images[rows], np.argsort(places)), ""
     except Exception as error:  # a page without pictures is better than none
         return None, f"no thumbnails can be made ({str(error) or type(error).__name__})"
 

@@ -40,11 +40,14 @@ class StoredPage:
         Its arrays of positions: ``"coords"``, and ``"umap"`` if it has a UMAP map.
     pictures
         What its summary says of its pictures.
+    rows
+        The samples that it shows; None for all.
     """
 
     sheets: Sheets | None = field(repr=False)
     positions: dict[str, NDArray] = field(repr=False)
     pictures: dict[str, Any]
+    rows: NDArray[np.int64] | None = None
 
 
 def read_stored(run: RunFolder, run_id: str, n: int) -> StoredPage | None:
@@ -63,15 +66,24 @@ def read_stored(run: RunFolder, run_id: str, n: int) -> StoredPage | None:
         if page["summary"]["run"] != run_id:
             return None
         arrays = page["arrays"]
-        positions = {"coords": _array(arrays["coords"], np.int16, (n, AXES))}
+        rows = _rows(arrays["rows"], n) if "rows" in arrays else None
+        shown = n if rows is None else len(rows)
+        positions = {"coords": _array(arrays["coords"], np.int16, (shown, AXES))}
         if "umap" in arrays:
-            positions["umap"] = _array(arrays["umap"], np.int16, (n, 2))
+            positions["umap"] = _array(arrays["umap"], np.int16, (shown, 2))
         sheets = None
         if page["pictures"] is not None:
-            sheets = _sheets(run, page["pictures"], arrays["places"], n)
-        return StoredPage(sheets, positions, _about_pictures(page["summary"]))
+            sheets = _sheets(run, page["pictures"], arrays["places"], shown)
+        return StoredPage(sheets, positions, _about_pictures(page["summary"]), rows)
     except (ValueError, KeyError, TypeError, OSError):  # damaged, or of another version
         return None
+
+
+def _rows(value: dict[str, Any], n: int) -> NDArray[np.int64]:
+    rows = _array(value, np.int32, (-1,)).astype(np.int64)
+    if len(rows) == 0 or (np.diff(rows) <= 0).any() or rows[0] < 0 or rows[-1] >= n:
+        raise ValueError("its samples are not those of the run")
+    return rows
 
 
 def _about_pictures(summary: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ def summarize(
     no_pictures: str = "",
     originals: str | None = None,
     encoder: str = "",
+    rows: NDArray[np.integer] | None = None,
 ) -> dict[str, Any]:
     """Summarize a run as a dict of numbers, strings and lists that can be written as JSON.
 
@@ -60,6 +61,8 @@ def summarize(
         The URL of the folder that the names of the samples are relative to.
     encoder
         What the pretrained encoder is that described the pictures; empty for pixels.
+    rows
+        The samples that may be listed; by default all.
     """
     result = results.result
     has_pictures = images is not None and images.ndim > 2
@@ -89,7 +92,7 @@ def summarize(
         "seconds": float(results.seconds),
         "suggestions": suggestions(results),
         "evidence": [list(entry) for entry in result.evidence],
-        "groups": groups(results),
+        "groups": groups(results, rows),
         "shelf": results.shelf,
         **suggested_edits(results),
         "doubts": doubtful,
@@ -110,13 +113,17 @@ def suggestions(results: RunResults) -> list[dict[str, float]]:
     return [{"k": k, "score": score} for k, score in likely]
 
 
-def groups(results: RunResults) -> list[dict[str, Any]]:
+def groups(results: RunResults, rows: NDArray[np.integer] | None = None) -> list[dict[str, Any]]:
     """Describe every cluster: size, sureness, typical and doubtful samples, nearest clusters.
 
     Typical samples are nearest to the centre of their cluster; doubtful ones have the least
-    confidence. Samples that were moved by hand are never doubtful.
+    confidence. Samples that were moved by hand are never doubtful. Only `rows` are listed, if they
+    are given.
     """
     result = results.result
+    may_be_listed = np.full(len(result.labels), rows is None)
+    if rows is not None:
+        may_be_listed[rows] = True
     centres = cluster_means(result.embedding, result.labels).astype(np.float64)
     norms = (centres**2).sum(axis=1)
     apart = norms[:, None] + norms - 2.0 * centres @ centres.T
@@ -124,8 +131,9 @@ def groups(results: RunResults) -> list[dict[str, Any]]:
     described = []
     for cluster in range(result.n_clusters):
         members = np.flatnonzero(result.labels == cluster)
-        typical = members[np.argsort(distances[members], kind="stable")][:TYPICAL]
-        others = np.setdiff1d(members[~results.by_hand[members]], typical)
+        listed = members[may_be_listed[members]]
+        typical = listed[np.argsort(distances[listed], kind="stable")][:TYPICAL]
+        others = np.setdiff1d(listed[~results.by_hand[listed]], typical)
         unsure = others[np.lexsort((-distances[others], result.confidence[others]))]
         near = np.argsort(apart[cluster], kind="stable")
         described.append(
@@ -140,6 +148,16 @@ def groups(results: RunResults) -> list[dict[str, Any]]:
             }
         )
     return described
+
+
+def listed_rows(summary: Mapping[str, Any]) -> set[int]:
+    """Return the samples that a summary lists, which a page of it must show."""
+    listed = {doubt["image"] for doubt in summary["doubts"]}
+    for group in summary["groups"]:
+        listed.update(group["typical"], group["doubtful"])
+    for link in summary["links"]:
+        listed.update(link["images"], link["others"])
+    return listed
 
 
 def suggested_edits(results: RunResults) -> dict[str, list[dict[str, Any]]]:

@@ -38,6 +38,8 @@ def make_app(desk: Desk, token: str, port: int) -> Guard:
     /state         GET   clusters and names now, and their revision
     /clusters      GET   what follows from them: the merge tree, typical pictures, doubts
     /suggestions   GET   clusters that may be the same, and branches that may be strangers
+    /contents      POST  images of a cluster, a part at a time, with their thumbnails
+    /images        POST  images by their rows, as in /contents
     /edit          POST  one edit, with the revision that it is based on; then as /state
     /undo, /redo   POST  the same for undoing and redoing
     =============  ====  ==================================================================
@@ -88,7 +90,13 @@ def make_app(desk: Desk, token: str, port: int) -> Guard:
         ),
         *(
             Route(f"/{name}", _changing(desk, change), methods=["POST"])
-            for name, change in (("edit", desk.edit), ("undo", desk.undo), ("redo", desk.redo))
+            for name, change in (
+                ("edit", desk.edit),
+                ("undo", desk.undo),
+                ("redo", desk.redo),
+                ("contents", desk.contents),
+                ("images", desk.images),
+            )
         ),
     ]
     return Guard(Starlette(routes=routes), token, port)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from jule.corrections.apply import SHELF
-from jule.corrections.requests import Request, make_edit, whole
+from jule.corrections.requests import Request, RequestError, make_edit, whole
 from jule.locks import hold
 from jule.progress import Progress
 from jule.report import Report
 from jule.report.arrays import cluster_arrays, for_browser
+from jule.report.pictures import Sheets, sheet_like
+from jule.report.sample import most_shown
 from jule.report.stored import StoredPage, read_stored
-from jule.report.summary import links, suggest
+from jule.report.summary import TYPICAL, links, suggest
 from jule.runs.corrected import with_state
 from jule.runs.edits import PATIENCE, ChangedRunError, EditSession, StaleError
 from jule.runs.folder import RunFolder
 from jule.runs.results import RunResults
 from jule.serve.originals import Originals
 
+AT_ONCE = 120  # images of a cluster in one answer
+MOST_KEPT = 1000  # images of one edit that the page of a large run shows from then on
 # Entries of the summary that change with the clusters.
 CHANGING = (
     "labels", "clusters", "chosen", "weights", "edited", "sureness", "groups", "doubts", "n_doubts",
@@ -75,6 +83,9 @@ class Desk:
         self._lock = threading.Lock()  # of the session, held for moments
         self._making = threading.Lock()  # of the page, held for seconds
         self._stored = read_stored(run, self.session.found.id, self.n_samples)
+        is_large = most_shown(self.session.found) < self.n_samples
+        if is_large and self._stored is not None and self._stored.rows is None:
+            self._stored = None  # a page of all images is too large now
         if source is not None and self._stored is not None and self._stored.sheets is None:
             self._stored = None  # now there may be pictures
         self._shown: _Shown | None = None
@@ -84,7 +95,9 @@ class Desk:
             report.sheets,
             {name: report.arrays[name] for name in names if name in report.arrays},
             {name: report.summary[name] for name in ("image_shape", "pictures", "no_pictures")},
+            None if report.sample is None else report.sample.rows,
         )
+        self._more: list[int] = []  # rows that edits are about and that the page does not show
 
     # ---- looking
 
@@ -98,10 +111,14 @@ class Desk:
         state, log = self.session.state, self.session.editor.log
         labels, names = state.numbered()
         numbers = [*state.numbers.tolist(), *([SHELF] if state.has_shelf else [])]
+        rows = self._rows
+        self._cover(labels, len(numbers))
         return {
             "revision": self.session.revision,
-            "labels": for_browser(labels),
-            "by_hand": for_browser(state.by_hand.astype("uint8")),
+            "labels": for_browser(labels[rows]),
+            "by_hand": for_browser(state.by_hand[rows].astype("uint8")),
+            "more": {"rows": self._more, "labels": labels[self._more].tolist()},
+            "sizes": np.bincount(labels, minlength=len(numbers)).tolist(),
             "numbers": numbers,
             "names": [names.get(place, "") for place in range(len(numbers))],
             "undo": log.edits[log.done - 1].kind if log.done else "",
@@ -109,10 +126,29 @@ class Desk:
             "links": links(state.links, self.session.editor.base),
         }
 
+    @property
+    def _rows(self) -> Any:
+        """The rows of the images on the page, as an index."""
+        rows = None if self._stored is None else self._stored.rows
+        return slice(None) if rows is None else rows
+
+    def _cover(self, labels: NDArray[np.int32], k: int) -> None:
+        """Add images of clusters of which the page shows none, and those of links."""
+        if isinstance(self._rows, slice):
+            return
+        known = np.zeros(len(labels), bool)
+        known[self._rows] = known[self._more] = True
+        state, find = self.session.state, self.session.editor.base.pictures.find_all
+        linked = [one for link in state.links for one in find((*link.pictures, *link.others))]
+        shown = np.bincount(labels[known], minlength=k)
+        for cluster in np.flatnonzero(shown == 0):
+            linked += np.flatnonzero(labels == cluster)[:TYPICAL].tolist()
+        self._more += [int(one) for one in dict.fromkeys(linked) if not known[one]]
+
     def clusters(self) -> dict[str, Any]:
         """Return what follows from the clusters: the merge tree, typical pictures, doubts."""
         shown = self._show()
-        arrays = cluster_arrays(shown.results)
+        arrays = cluster_arrays(shown.results, shown.report.sample)
         summary = shown.report.summary
         return {
             "revision": shown.revision,
@@ -128,6 +164,58 @@ class Desk:
             base, edits = self.session.editor.base, self.session.editor.log.in_effect
         graph = self.session.found.result.graph
         return {"revision": revision, **suggest(graph, base, state, edits)}
+
+    def contents(self, request: Request) -> dict[str, Any]:
+        """Return some images of a cluster, the most typical first; see `images`.
+
+        Parameters
+        ----------
+        request
+            ``cluster``: its number; ``start``: how many are known already.
+        """
+        cluster, begin = whole(request, "cluster"), whole(request, "start")
+        with self._lock:
+            state, editor = self.session.state, self.session.editor
+        members = np.flatnonzero(state.labels == cluster)
+        if len(members) == 0 or not 0 <= begin < len(members):
+            raise RequestError("there are no such images")
+        ordered = editor.nearest_to_mean(members)[begin : begin + AT_ONCE]
+        return {**self._about(ordered), "left": max(0, len(members) - begin - AT_ONCE)}
+
+    def images(self, request: Request) -> dict[str, Any]:
+        """Return names, confidence and thumbnails of images that the page does not show.
+
+        Parameters
+        ----------
+        request
+            ``rows``: their rows in labels.csv.
+        """
+        rows = request.get("rows")
+        if not isinstance(rows, list) or not 0 < len(rows) <= AT_ONCE:
+            raise RequestError(f"'rows' must be a list of 1 to {AT_ONCE} rows")
+        if not all(type(row) is int and 0 <= row < self.n_samples for row in rows):
+            raise RequestError("there are no such images")
+        return self._about(np.array(rows))
+
+    def _about(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        shown = self._shown
+        assert shown is not None  # since the desk was made
+        sample = shown.report.sample
+        sheets = shown.report.sheets
+        return {
+            "rows": rows.tolist(),
+            "names": [self.session.found.names[row] for row in rows],
+            "stand_in": (rows if sample is None else sample.stands_for[rows]).tolist(),
+            "confidence": shown.results.result.confidence[rows].tolist(),
+            "indices": self.session.found.indices[rows].tolist(),
+            "sheet": "" if sheets is None else self._sheet(rows, sheets),
+        }
+
+    def _sheet(self, rows: NDArray[np.int64], sheets: Sheets) -> str:
+        """Return thumbnails that were not made for the page, as the data URL of a sheet."""
+        size = sheets.height, sheets.width
+        content = sheet_like(sheets, self.originals.thumbnails(rows.tolist(), size))
+        return f"data:image/{sheets.kind};base64,{base64.b64encode(content).decode('ascii')}"
 
     def page(self) -> bytes:
         """Return the page as HTML."""
@@ -208,7 +296,16 @@ class Desk:
         revision = whole(request, "revision")
         with self._lock:
             change(revision)
+            self._keep_shown(request)
             return self._state()
+
+    def _keep_shown(self, request: Request) -> None:
+        """Show the images that an edit named from now on."""
+        if isinstance(self._rows, slice):
+            return
+        named = [*request.get("images", []), *request.get("others", [])]
+        known = {*self._rows.tolist(), *self._more}
+        self._more += [row for row in dict.fromkeys(named) if row not in known][:MOST_KEPT]
 
     def finish(self) -> bool:
         """Write labels.csv and the page with all edits; return whether there was any new one.

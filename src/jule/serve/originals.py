@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +19,7 @@ from jule.runs.folder import RunFolder
 from jule.runs.reading import find_again, open_run_source
 from jule.runs.results import RunResults
 
+GREY = 128  # of a thumbnail that cannot be made
 LARGEST_SIDE = 4096  # of a picture that is decoded here, because browsers do not know its format
 # How the files begin that every browser shows; they are sent as they are.
 KNOWN = {
@@ -66,6 +68,38 @@ class Originals:
             return encode(thumbnail(raw, self._scale, raw.shape[:2]), "png"), "image/png"
         known = media_type(raw) if isinstance(raw, bytes) else ""
         return (raw, known) if isinstance(raw, bytes) and known else (_as_jpeg(raw), "image/jpeg")
+
+    def thumbnails(self, images: Sequence[int], size: tuple[int, int]) -> list[NDArray[np.uint8]]:
+        """Return some pictures in a small size, grey ones for those that cannot be read."""
+        found = [np.full(size, GREY, np.uint8) for _ in images]
+        try:
+            with self._lock:
+                source, places = self._opened
+                there = {at: places[image] for at, image in enumerate(images)}
+                raw = {
+                    at: source.picture_or_reason(place)
+                    for at, place in there.items()
+                    if not isinstance(place, str)
+                }
+            readable = {at: one for at, one in raw.items() if not isinstance(one, str)}
+            for at, pixels in self._small(readable, size):
+                found[at] = pixels
+        except (ValueError, OSError, ImportError):
+            pass  # the source is gone
+        return found
+
+    def _small(
+        self, raw: dict[int, RawImage], size: tuple[int, int]
+    ) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+        for at, one in raw.items():
+            if self._scale is not None and isinstance(one, np.ndarray):
+                yield at, thumbnail(one, self._scale, size)
+        if self._scale is None and raw:
+            spec = self.run.image_spec()
+            small = ImageSpec(*size, 3, "crop" if spec is None else spec.aspect)
+            with Crew(limits_for(1)).borrow() as worker:
+                batch = worker.decode({**raw}, small)
+            yield from zip(batch.indices, batch.images, strict=True)
 
     @cached_property
     def _opened(self) -> tuple[ImageSource, list[int | str]]:

@@ -4,14 +4,18 @@
 // The node of every cluster of the run, given that the tree cut there is the run's labels.
 function nodesOf(tree, labels) {
   const { n, merges, sizes } = tree;
-  const k = countOf(labels);
+  const k = clustersOf(tree, labels);
   const gone = new Uint8Array(sizes.length);
   for (let t = 0; t < 2 * (n - k); t++) gone[merges[t]] = 1;
-  const nodes = new Array(k).fill(-1);
+  const nodes = new Array(countOf(labels)).fill(-1); // -1 of those that have no image in the tree
   for (let node = 0; node < 2 * n - k; node++) {
     if (!gone[node]) nodes[labels[sampleBelow(tree, node)]] = node;
   }
   return nodes;
+}
+
+function clustersOf(tree, labels) {
+  return new Set(labels.subarray ? labels.subarray(0, tree.n) : labels).size;
 }
 
 function sampleBelow(tree, node) {
@@ -25,9 +29,9 @@ function sampleBelow(tree, node) {
 function branchNumbers(tree, labels) {
   const { n, merges, sizes } = tree;
   const nodes = nodesOf(tree, labels);
-  const cut = n - nodes.length; // merges below the run's clusters
+  const cut = n - clustersOf(tree, labels); // merges below the run's clusters
   const numbers = new Int32Array(sizes.length).fill(-1);
-  nodes.forEach((node, label) => { numbers[node] = label; });
+  nodes.forEach((node, label) => { if (node >= 0) numbers[node] = label; });
   for (let t = cut; 2 * t < merges.length; t++) {
     const [a, b] = [merges[2 * t], merges[2 * t + 1]];
     const first = sizes[a] > sizes[b] || (sizes[a] === sizes[b] && numbers[a] < numbers[b]);
@@ -82,6 +86,7 @@ function mergesAbove(tree, nodes, sizes) {
   const tops = new Set();
   let clusters = nodes.length;
   nodes.forEach((node, group) => {
+    if (node < 0) return;
     grown[node] = sizes[group] ? { group } : "empty";
     if (sizes[group]) tops.add(grown[node]);
   });

@@ -5,43 +5,45 @@ const DOUBTFUL = 6;
 const NEAREST = 3;
 
 function describe(labels, confidence, k) {
-  const sizes = new Int32Array(k);
+  const counts = new Int32Array(k); // of images on the page
+  const sizes = new Int32Array(k); // of images in the run
   const sureness = new Float64Array(k);
   for (let i = 0; i < N; i++) {
-    sizes[labels[i]]++;
+    counts[labels[i]]++;
+    sizes[labels[i]] += COUNTS ? COUNTS[i] : 1;
     sureness[labels[i]] += confidence[i];
   }
-  for (let group = 0; group < k; group++) sureness[group] /= Math.max(1, sizes[group]);
-  const view = { k, labels, confidence, sizes, sureness };
+  for (let group = 0; group < k; group++) sureness[group] /= Math.max(1, counts[group]);
+  const view = { k, labels, confidence, counts, sizes, sureness };
   view.members = membersOf(view);
   view.centres = centresOf(view);
   return view;
 }
 
 // Keeps the images of every cluster side by side in one array.
-function membersOf({ k, labels, sizes }) {
+function membersOf({ k, labels, counts }) {
   const starts = new Int32Array(k + 1);
-  for (let group = 0; group < k; group++) starts[group + 1] = starts[group] + sizes[group];
+  for (let group = 0; group < k; group++) starts[group + 1] = starts[group] + counts[group];
   const next = starts.slice();
   const all = new Int32Array(N);
   for (let i = 0; i < N; i++) all[next[labels[i]]++] = i;
   return (group) => all.subarray(starts[group], starts[group + 1]);
 }
 
-function centresOf({ k, labels, sizes }) {
+function centresOf({ k, labels, counts }) {
   const centres = new Float64Array(k * AXES);
   for (let i = 0; i < N; i++) {
     const to = labels[i] * AXES;
     for (let axis = 0; axis < AXES; axis++) centres[to + axis] += COORDS[i * AXES + axis];
   }
   for (let group = 0; group < k; group++) {
-    for (let axis = 0; axis < AXES; axis++) centres[group * AXES + axis] /= sizes[group] || 1;
+    for (let axis = 0; axis < AXES; axis++) centres[group * AXES + axis] /= counts[group] || 1;
   }
   return centres;
 }
 
 // What counts for how sure an image is, and how much: neighbours as learned and before learning.
-const COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
+let COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
 const AGREEMENT = MEMBERS.length ? 1 / 3 : 0; // of the networks of an ensemble
 let WEIGHTS = ownWeights();
 
@@ -107,10 +109,11 @@ function firstFew(images, count, compare) {
   return few;
 }
 
-// The lists of the run are shown where there are any, so that page and report.json agree.
+// The lists of the run are shown where there are any, so that page and report.json agree. They are
+// empty for a cluster of images that a server has added to the page.
 function typicalImages(view, group, count) {
   const listed = view.lists(group)?.typical;
-  if (listed && count <= TYPICAL) return listed.slice(0, count);
+  if (listed?.length && count <= TYPICAL) return listed.slice(0, count);
   return firstFew(view.members(group), count, byTypical(view));
 }
 

@@ -2,23 +2,28 @@
 
 const RUN = JSON.parse(document.getElementById("run").textContent);
 const SUMMARY = RUN.summary;
-const N = SUMMARY.images;
+const TOTAL = SUMMARY.images; // of the run
+let ROWS = typed("rows"); // of the images on this page, in labels.csv; null if all are here
+const IS_SAMPLE = Boolean(ROWS);
+const LEAVES = ROWS ? ROWS.length : TOTAL; // images of the page that are in its tree
+let N = LEAVES; // images on this page; a server may add some (guests.js)
+let COUNTS = typed("counts"); // how many images of the run each one stands for; null for 1 each
 
 // These are replaced when a server has saved an edit. Without the confidence, it is counted here.
 let LABELS = typed("labels");
 let CONFIDENCE = typed("confidence");
 let BY_HAND = typed("by_hand"); // 1 where a person chose the cluster; null where nobody did
 
-const NEIGHBORS = typed("neighbors");
+let NEIGHBORS = typed("neighbors");
 const NEAR = NEIGHBORS.length / N; // how many neighbours every image has
-const INPUT_NEIGHBORS = typed("input_neighbors"); // those before learning; null in older runs
-const COORDS = typed("coords");
+let INPUT_NEIGHBORS = typed("input_neighbors"); // those before learning; null in older runs
+let COORDS = typed("coords");
 const AXES = COORDS.length / N;
-const LEARNED = typed("map"); // the map that was learned with the run; null if there is none
+let LEARNED = typed("map"); // the map that was learned with the run; null if there is none
 const UMAP = typed("umap");
 const PLACES = typed("places");
-const INDICES = typed("indices"); // positions in the source; null where they are 0, 1, ...
-const COPIES = typed("copies"); // the image that each one is an exact copy of; null without copies
+let INDICES = typed("indices"); // positions in the source; null where they are 0, 1, ...
+let COPIES = typed("copies"); // the image that each one is an exact copy of; null without copies
 
 function typed(name) {
   const found = RUN.arrays[name];
@@ -36,30 +41,48 @@ function decoded({ type, base64 }) {
   return new types[type](bytes.buffer);
 }
 
-// Where an image is in labels.csv.
+// Where an image is in labels.csv, and which image of the page a row is; undefined if none is.
+const imageAt = new Map(ROWS ? Array.from(ROWS, (row, image) => [row, image]) : []);
+
 function rowOf(image) {
-  return image;
+  return ROWS ? ROWS[image] : image;
 }
 
 function imageOf(row) {
-  return row;
+  return ROWS ? imageAt.get(row) : row;
 }
+
+// The lists of a summary, with images instead of rows.
+function onPage(summary) {
+  if (!ROWS) return summary;
+  const here = (rows) => rows.map(imageOf).filter((image) => image !== undefined);
+  for (const group of summary.groups) {
+    group.typical = here(group.typical);
+    group.doubtful = here(group.doubtful);
+  }
+  summary.doubts = summary.doubts
+    .map((doubt) => ({ ...doubt, image: imageOf(doubt.image) }))
+    .filter(({ image }) => image !== undefined);
+  return summary;
+}
+onPage(SUMMARY);
 
 // A link, { edit, images, others }, with images instead of rows.
 function ofImages({ edit, images, others }) {
-  return { edit, images: images.map(imageOf), others: others.map(imageOf) };
+  const here = (rows) => rows.map(imageOf).filter((image) => image !== undefined);
+  return { edit, images: here(images), others: here(others) };
 }
 
 const SHELF = -1; // the number of the cluster of images that fit nowhere
 const SHELF_NAME = "unsure";
 
 function nameOf(image) {
-  return RUN.names ? RUN.names[image] : String(image);
+  return RUN.names ? RUN.names[image] : String(rowOf(image));
 }
 
 // Names may repeat: an image is identified by its position in the source.
 function indexOf(image) {
-  return INDICES ? INDICES[image] : image;
+  return INDICES ? INDICES[image] : rowOf(image);
 }
 
 function byId(id) {

@@ -56,7 +56,7 @@ function branches(joints, tops, count) {
 }
 
 function jointButton(joint) {
-  const affinity = AFFINITIES[joint.node - N];
+  const affinity = AFFINITIES[joint.node - TREE.n];
   const text = `Stop here: ${plural(joint.clusters, "cluster")}`;
   const button = make("button", {
     type: "button", class: "joint", "aria-label": text, "data-clusters": joint.clusters,

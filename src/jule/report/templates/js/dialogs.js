@@ -5,9 +5,10 @@ const AT_ONCE = 300;
 function openGroup(group) {
   const dialog = byId("group-dialog");
   const typical = allImages(view, group);
+  const isAll = !IS_SAMPLE || Boolean(server?.contents && shown === K_RUN);
   const grid = make("div", { class: "pictures all" });
   const more = make("div", { class: "more" });
-  const count = plural(typical.length, "image");
+  const count = (isAll ? "" : `${typical.length.toLocaleString("en")} of `) + sizeText(group);
   const head = dialogHead("group-dialog-title", groupName(group), groupColour(group),
     `${count}, the most typical first · ${percent(groupSureness(view, group))} of their neighbours`
       + " are in this cluster");
@@ -15,7 +16,8 @@ function openGroup(group) {
   if (choice) head.querySelector(".close").before(choice);
   head.querySelector(".close").before(pickButton());
   dialog.replaceChildren(head, make("div", { class: "dialog-body" }, grid, more));
-  if (choice && stacked) fillInParts(grid, more, topsOf(typical), stackButton);
+  if (IS_SAMPLE && isAll) server.contents(group, grid, more);
+  else if (choice && stacked) fillInParts(grid, more, topsOf(typical), stackButton);
   else fillInParts(grid, more, typical, pictureButton);
   openDialog(dialog);
 }
@@ -70,14 +72,17 @@ function openImage(image) {
       groupLink(other.group)));
   }
   const around = make("div", { class: "pictures around" });
-  for (let j = image * NEAR; j < (image + 1) * NEAR; j++) around.append(neighbor(NEIGHBORS[j]));
+  const near = new Set(NEIGHBORS.subarray(image * NEAR, (image + 1) * NEAR));
+  if (IS_SAMPLE) near.delete(image); // others stand for its neighbours, or it does itself
+  around.append(...[...near].map(neighbor));
+  const title = IS_SAMPLE ? "Like it, in the sample" : "Most like it";
   const alike = stackOf(image).filter((other) => other !== image);
   if (alike.length) {
     facts.append(make("h3", { text: "Near-duplicates" }), pictureGrid(alike, "around"));
   }
   dialog.replaceChildren(head, make("div", { class: "dialog-body image-body" },
     largePicture(image),
-    make("div", {}, facts, make("h3", { text: "Most like it" }), around)));
+    make("div", {}, facts, make("h3", { text: title }), around)));
   roving(around);
   openDialog(dialog);
 }

@@ -53,7 +53,7 @@ function asEdits() {
     k: shown,
     edits: [...changesHere().edits, ...named.map((group) =>
       ({ edit: "name", cluster: memberOf(group), name: givenName(group) }))],
-    clusters: groups.map((group) => ({
+    clusters: IS_SAMPLE ? [] : groups.map((group) => ({
       cluster: view.numbers[group],
       name: givenName(group),
       images: [...view.members(group)].map(nameOf),
@@ -75,6 +75,7 @@ function download(name, type, text) {
 
 function startEdits() {
   namesOfRun();
+  byId("save-csv").hidden = IS_SAMPLE; // jule export writes all images
   byId("save-csv").addEventListener("click", () => download("clusters.csv", "text/csv", asCsv()));
   byId("save-json")?.addEventListener("click", () =>
     download("edits.json", "application/json", JSON.stringify(asEdits(), null, 1)));

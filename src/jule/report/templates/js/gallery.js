@@ -43,7 +43,7 @@ function showGallery() {
 function card(group) {
   const element = make("li", {
     class: "card", id: cardId(group), "data-group": group,
-    "aria-label": `${groupName(group)}, ${plural(view.sizes[group], "image")}`,
+    "aria-label": `${groupName(group)}, ${sizeText(group)}`,
   });
   element.style.setProperty("--colour", groupColour(group));
   return element;
@@ -82,8 +82,8 @@ function cardHead(group) {
     onkeydown: (event) => { if (event.key === "Enter") event.target.blur(); },
   });
   const open = make("button", {
-    type: "button", class: "open", text: plural(view.sizes[group], "image"),
-    "aria-label": `All ${plural(view.sizes[group], "image")} of ${groupName(group)}`,
+    type: "button", class: "open", text: sizeText(group),
+    "aria-label": `All ${sizeText(group)} of ${groupName(group)}`,
     onclick: () => openGroup(group),
   });
   return make("div", { class: "card-head" },

@@ -25,7 +25,8 @@ function practise(cuts) {
   const whenIdle = window.requestIdleCallback || ((work) => setTimeout(work, 100));
   whenIdle(() => {
     const [k, ...others] = cuts;
-    const { labels, nodes } = cutTree(TREE, clampGroups(k));
+    const { labels, nodes } = cutAt(clampGroups(k));
+    if (!nodes) return; // the tree of the new clusters is on its way
     const votes = votesFor(labels, nodes.length);
     distances(describe(labels, ownShare(labels, votes), nodes.length));
     if (others.length) practise(others);

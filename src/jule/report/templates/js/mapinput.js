@@ -151,7 +151,8 @@ function startMap() {
   new ResizeObserver(redrawMap).observe(canvas);
   DARK.addEventListener("change", redrawMap);
   on("view", () => {
-    canvas.setAttribute("aria-label", `A map of ${plural(N, "image")}, coloured by cluster`);
+    const images = (IS_SAMPLE ? "a sample of " : "") + plural(N, "image");
+    canvas.setAttribute("aria-label", `A map of ${images}, coloured by cluster`);
     redrawMap();
   });
   on("selection", redrawMap);

@@ -4,26 +4,35 @@ const PICTURES = RUN.pictures;
 const sheets = PICTURES ? PICTURES.urls.map(() => null) : [];
 
 if (PICTURES) {
-  const rules = PICTURES.urls.map((url, i) => `.sheet-${i}{background-image:url("${url}")}`);
-  document.head.append(make("style", { text: rules.join("\n") }));
+  PICTURES.urls.forEach(styleSheet);
   document.documentElement.style.setProperty("--aspect", PICTURES.width / PICTURES.height);
   document.documentElement.classList.toggle("crisp", PICTURES.crisp);
 }
 
+function styleSheet(url, number) {
+  const text = `.sheet-${number}{background-image:url("${url}")}`;
+  document.head.append(make("style", { text }));
+}
+
+const guestPlaces = new Map(); // of images that a server has added: { sheet, within, count }
+
 function pieceOf(image) {
-  const { columns, rows, cellWidth, cellHeight } = PICTURES;
-  const place = PLACES[image];
-  const sheet = Math.floor(place / (columns * rows));
-  const within = place % (columns * rows);
-  const isLast = sheet === PICTURES.urls.length - 1;
-  const rest = N - sheet * columns * rows;
+  const { columns, cellWidth, cellHeight } = PICTURES;
+  const { sheet, within, count } = guestPlaces.get(image) || placeOnSheet(PLACES[image]);
   return {
     sheet,
     left: (within % columns) * cellWidth + 1,
     top: Math.floor(within / columns) * cellHeight + 1,
     sheetWidth: columns * cellWidth,
-    sheetHeight: (isLast ? Math.ceil(rest / columns) : rows) * cellHeight,
+    sheetHeight: Math.ceil(count / columns) * cellHeight,
   };
+}
+
+// The sheet of a place, the place on it, and how many places it has.
+function placeOnSheet(place) {
+  const full = PICTURES.columns * PICTURES.rows;
+  const sheet = Math.floor(place / full);
+  return { sheet, within: place % full, count: Math.min(full, LEAVES - sheet * full) };
 }
 
 function picture(image) {

@@ -37,7 +37,7 @@ function showSame() {
 function sameSide(group) {
   const side = make("div", { class: "same-side" },
     make("p", {}, groupLink(group), " ",
-      make("span", { class: "hint", text: plural(view.sizes[group], "image") })),
+      make("span", { class: "hint", text: sizeText(group) })),
     pictureGrid(typicalImages(view, group, SAME_SHOWN)));
   side.style.setProperty("--colour", groupColour(group));
   return side;

@@ -4,6 +4,7 @@
 const LATER = 300; // milliseconds after an edit, when the tree of the new clusters is asked for
 const HOW = "Start it again with jule serve, and open its new address.";
 let labelsText = RUN.served.labels.base64;
+let moreText = ""; // the clusters of images that the page did not show at first
 let waitingEdits = Promise.resolve();
 
 async function ask(path, body) {
@@ -23,8 +24,10 @@ function send(path, edit = {}) {
       const { ok, status, answer } = await ask(path, { ...edit, revision: server.revision });
       if (ok) {
         say("");
+        await meet(answer.more.rows);
         takeState(answer);
       } else if (status === 409) {
+        await meet(answer.state.more.rows);
         takeState(answer.state);
         say("The clusters were changed in another window, and are shown as they are now."
           + " Your last change was not made.");
@@ -46,15 +49,18 @@ function refuse(problem) {
 
 // Show the clusters as the server has them.
 function takeState(state) {
-  const moved = state.labels.base64 !== labelsText;
+  const moved = state.labels.base64 !== labelsText || String(state.more.labels) !== moreText;
+  server.sizes = state.sizes;
   server.revision = state.revision;
   server.steps = { undo: state.undo, redo: state.redo };
   server.links = state.links.map(ofImages);
   names = new Map(state.numbers.map((number, group) => [number, state.names[group]]));
-  BY_HAND = decoded(state.by_hand);
+  BY_HAND = withGuests(decoded(state.by_hand));
+  for (const row of state.more.rows) BY_HAND[imageOf(row)] = 1;
   if (moved) {
     labelsText = state.labels.base64;
-    LABELS = decoded(state.labels);
+    moreText = String(state.more.labels);
+    LABELS = labelsOf(state);
     NUMBERS = state.numbers;
     K_RUN = NUMBERS.length;
     CONFIDENCE = RUN_NODES = null; // until they arrive
@@ -83,13 +89,20 @@ async function askClusters() {
   }
 }
 
+// The clusters of all images on the page.
+function labelsOf(state) {
+  const labels = withGuests(decoded(state.labels));
+  state.more.rows.forEach((row, i) => { labels[imageOf(row)] = state.more.labels[i]; });
+  return labels;
+}
+
 // Take over what follows from the clusters: the tree, the confidence, lists of pictures.
 function takeClusters({ arrays, summary }) {
   if (RUN_NODES && CONFIDENCE) return; // nothing has moved
-  Object.assign(SUMMARY, summary);
+  Object.assign(SUMMARY, onPage(summary));
   WEIGHTS = ownWeights();
-  CONFIDENCE = decoded(arrays.confidence);
-  plant(decoded(arrays.merges), decoded(arrays.affinities));
+  CONFIDENCE = withGuests(decoded(arrays.confidence));
+  plant(decoded(arrays.merges), decoded(arrays.affinities), arrays.sizes && decoded(arrays.sizes));
   look();
 }
 
@@ -98,6 +111,7 @@ async function refresh() {
   try {
     const { ok, answer } = await ask("state");
     if (!ok || answer.revision === server.revision) return;
+    await meet(answer.more.rows);
     takeState(answer);
     say("The clusters were changed in another window, and are shown as they are now.");
   } catch {
@@ -108,7 +122,7 @@ async function refresh() {
 // The original of an image in a frame, or the reason why there is none below the thumbnail.
 async function showOriginal(image, frame) {
   try {
-    const response = await fetch(`pictures/${image}`, { redirect: "error" });
+    const response = await fetch(`pictures/${rowOf(image)}`, { redirect: "error" });
     if (!response.ok) throw new Error((await response.json()).problem);
     const url = URL.createObjectURL(await response.blob());
     const original = make("img", { alt: nameOf(image) });
@@ -124,13 +138,14 @@ async function showOriginal(image, frame) {
 }
 
 function startServer() {
-  const { revision, undo, redo, links } = RUN.served;
+  const { revision, undo, redo, links, sizes, more } = RUN.served;
   server = {
     revision, steps: { undo, redo }, links: links.map(ofImages), pairs: [], strangers: [],
-    showOriginal,
+    showOriginal, sizes, contents: showContents,
     edit: (edit) => send("edit", edit), undo: () => send("undo"), redo: () => send("redo"),
   };
   RUN.served.numbers.forEach((number, group) => names.set(number, RUN.served.names[group]));
   addEventListener("focus", refresh);
   setTimeout(askClusters, LATER);
+  if (more.rows.length) meet(more.rows).then(() => takeState(RUN.served));
 }

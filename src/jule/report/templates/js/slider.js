@@ -45,7 +45,7 @@ function showSlider() {
 // Follows what is shown, as the title of the window does.
 function showHeadline() {
   const clusters = plural(view.sizes.filter((size) => size).length, "cluster");
-  const images = plural(N, SUMMARY.pictures ? "image" : "sample");
+  const images = plural(TOTAL, SUMMARY.pictures ? "image" : "sample");
   byId("headline").textContent = `${images} in ${clusters}`;
   const unchanged = shown === K_RUN && !changesHere().moves.size;
   const sureness = view.confidence.reduce((a, b) => a + b, 0) / N;

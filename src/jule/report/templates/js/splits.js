@@ -9,7 +9,8 @@ function strangersIn(group) {
 }
 
 function splitButtons(group) {
-  if (!canEdit() || isShelf(group) || view.sizes[group] < 2) return [];
+  const needsServer = IS_SAMPLE && !server; // which has the whole tree
+  if (!canEdit() || needsServer || isShelf(group) || view.sizes[group] < 2) return [];
   const name = groupName(group);
   const button = (text, title, branch) => make("button", {
     type: "button", class: "link split", text, title, "aria-label": `${text}: ${name}`,

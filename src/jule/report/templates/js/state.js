@@ -35,6 +35,7 @@ function look() {
   if (BY_HAND) for (let i = 0; i < N; i++) if (BY_HAND[i]) sure[i] = 1;
   view = describe(labels, sure, k + created.length);
   view.base = base;
+  if (IS_SAMPLE && own) view.sizes = sizesOfRun(view.k, changesHere());
   view.votes = votes;
   view.nodes = nodes; // null while the tree of the labels is on its way
   const numbers = own ? NUMBERS : nodes.map((node) => BRANCHES[node]);
@@ -50,6 +51,24 @@ function changedGroups(moves) {
   const changed = new Set();
   for (const [image, group] of moves) changed.add(group).add(LABELS[image]);
   return changed;
+}
+
+// Of a sample, the run knows the sizes of its own clusters. An image that a person moves is one.
+function sizesOfRun(k, { moves, decided }) {
+  const sizes = new Int32Array(k);
+  sizes.set(server ? server.sizes : SUMMARY.groups.map(({ size }) => size));
+  for (const [image, group] of moves) {
+    const count = decided.has(image) ? 1 : COUNTS[image];
+    sizes[LABELS[image]] -= count;
+    sizes[group] += count;
+  }
+  return sizes;
+}
+
+// How many images a cluster has, in words; at other cuts, the sample says only about how many.
+function sizeText(group) {
+  const about = IS_SAMPLE && shown !== K_RUN ? "about " : "";
+  return about + plural(view.sizes[group], "image");
 }
 
 // In clusters that were changed, how sure the images are is counted again.

@@ -3,15 +3,16 @@
 // Exact copies share a cluster, so that there are at most as many as different images.
 const DIFFERENT = COPIES ? COPIES.filter((original, image) => original === image).length : N;
 
+const standIns = []; // of images that a server has added: the image of the tree near each
 let NUMBERS = RUN.served?.numbers; // of the run's clusters; a server keeps them while it can
 let K_RUN, TREE, AFFINITIES, RUN_NODES, BRANCHES, MOST_GROUPS, LEAST_GROUPS;
-plant(typed("merges"), typed("affinities"));
+plant(typed("merges"), typed("affinities"), typed("sizes"));
 
 // Take over the tree of the present labels.
-function plant(merges, affinities) {
-  K_RUN = countOf(LABELS);
+function plant(merges, affinities, sizes) {
+  K_RUN = NUMBERS?.length ?? countOf(LABELS);
   NUMBERS ||= [...Array(K_RUN).keys()].map((k) => (k === SUMMARY.shelf ? SHELF : k));
-  TREE = growTree(N, merges);
+  TREE = growTree(LEAVES, merges, sizes);
   AFFINITIES = affinities;
   RUN_NODES = nodesOf(TREE, LABELS);
   const free = Math.max(...NUMBERS) + 1;
@@ -21,25 +22,37 @@ function plant(merges, affinities) {
   LEAST_GROUPS = Math.min(Math.max(1, TREE.roots), MOST_GROUPS);
 }
 
+// Values of the images of the tree, and of those that a server has added.
+function withGuests(values) {
+  if (!standIns.length) return values;
+  const all = new values.constructor(N);
+  all.set(values.subarray(0, LEAVES));
+  standIns.forEach((image, i) => { all[LEAVES + i] = values[image]; });
+  return all;
+}
+
 function countOf(labels) {
   return labels.reduce((most, label) => Math.max(most, label), 0) + 1;
 }
 
-function growTree(n, merges) {
-  const sizes = new Int32Array(n + merges.length / 2).fill(1);
-  for (let t = 0; 2 * t < merges.length; t++) {
+// The sizes of nodes are given for the tree of a sample: they count all images of the run.
+function growTree(n, merges, given = null) {
+  const sizes = given || new Int32Array(n + merges.length / 2).fill(1);
+  for (let t = 0; !given && 2 * t < merges.length; t++) {
     sizes[n + t] = sizes[merges[2 * t]] + sizes[merges[2 * t + 1]];
   }
-  return { n, merges, sizes, roots: n - merges.length / 2 };
+  return { n, merges, sizes, total: given ? TOTAL : n, roots: n - merges.length / 2 };
 }
 
 // The run's own labels at its own number of clusters, and a cut of the tree at any other. Returns
 // the cluster of every image, 0 .. k-1, and the tree node of every cluster.
 function cutAt(k) {
-  return k === K_RUN ? { labels: LABELS.slice(), nodes: RUN_NODES } : cutTree(TREE, k);
+  if (k === K_RUN) return { labels: LABELS.slice(), nodes: RUN_NODES };
+  const { labels, nodes } = cutTree(TREE, k);
+  return { labels: withGuests(labels), nodes };
 }
 
-function cutTree(tree, k, minSize = minSizeAt(tree.n, k)) {
+function cutTree(tree, k, minSize = minSizeAt(tree.total, k)) {
   const { steps, size } = momentOf(tree, k, minSize);
   return labelsAfter(tree, steps, size);
 }
@@ -71,7 +84,8 @@ function lastMomentWith(tree, k, size) {
 // The number of merges made when k clusters of minSize exist for the last time; -1 if never.
 function lastStepWith(tree, k, minSize) {
   const { n, merges, sizes } = tree;
-  let counting = minSize <= 1 ? n : 0;
+  let counting = 0;
+  for (let i = 0; i < n; i++) counting += sizes[i] >= minSize;
   let last = counting >= k ? 0 : -1;
   for (let t = 0; 2 * t < merges.length; t++) {
     if (sizes[merges[2 * t]] >= minSize) counting--;
