@@ -147,6 +147,7 @@ def report(results: Path) -> str:
         [
             count,
             f"{at['seconds']:.1f}",
+            f"{at['seconds of the processor']:.1f}",
             f"{at['MiB of memory']:,.0f}",
             f"{at['MB of the page']:.1f}",
             f"{at['MB in all']:.1f}",
@@ -156,19 +157,33 @@ def report(results: Path) -> str:
         ]
         for count, at in read_measured(results, "report").items()
     ]
-    header = ["images", "seconds to make", "MiB of memory", "MB of the page", "MB with pictures"]
+    header = ["images", "seconds to make", "of the processor", "MiB of memory"]
+    header += ["MB of the page", "MB with pictures"]
     header += ["seconds until it answers", "ms per move of the slider, median", "longest"]
     return markdown(header, rows)
 
 
 def serve(results: Path) -> str:
     found = read_measured(results, "serve")
+    columns = {count: _served(measured) for count, measured in found.items()}
+    whats = next(iter(columns.values()))
+    rows = [[what, *(column[what] for column in columns.values())] for what in whats]
+    return markdown(["", *(f"{count} images" for count in columns)], rows)
+
+
+def _served(measured: dict[str, Any]) -> dict[str, str]:
     edits = {
         kind: f"{np.median(taken):.0f} ms, longest {max(taken):.0f} ms"
-        for kind, taken in found["ms of an edit"].items()
+        for kind, taken in measured["ms of an edit"].items()
     }
-    looks = {what: f"{taken:.2f} s" for what, taken in found["seconds"].items()}
-    return markdown(["", "measured"], [[what, said] for what, said in (edits | looks).items()])
+    looks = {what: f"{taken:.2f} s" for what, taken in measured["seconds"].items()}
+    size, memory = measured["MB of the page"], measured["MiB of memory"]
+    return {
+        **edits,
+        **looks,
+        "the page": f"{size:.1f} MB",
+        "memory of the server": f"{memory:,.0f} MiB",
+    }
 
 
 def approximate(results: Path) -> str:

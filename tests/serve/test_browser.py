@@ -128,12 +128,20 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         number = page.evaluate("jule.numbers[0]")
         rename(page, number, HOSTILE[0])
         saved(page, 7)
+        for card in (0, 1):
+            page.locator("#cards .card").nth(card).scroll_into_view_if_needed()
+            pic = page.locator("#cards .card").nth(card).locator(".pic").nth(3)
+            pic.click(modifiers=["Control"])
+        page.click("#selection-bar button:text-is('Belong together')")
+        saved(page, 8)
+        [link] = EditSession(run).state.links
+        assert link.kind == "must-link"
 
         image = int(page.locator("#cards .pic").first.get_attribute("data-image"))
         page.locator("#cards .pic").first.click()
         page.wait_for_selector("#image-dialog .large img")
         page.select_option("#image-dialog select", label="unsure: it fits nowhere")
-        saved(page, 8)
+        saved(page, 9)
         assert "by hand" in page.inner_text("#image-dialog .dialog-head")
         page.keyboard.press("Escape")
         keep_picture(page, "test-served")
@@ -145,21 +153,22 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         assert name_field(page, number).input_value() == HOSTILE[0]
         assert page.locator("#cluster--1").get_attribute("aria-label") == "unsure, 1 image"
         assert EditSession(run).state.labels[image] == -1
+        assert page.locator("#links .link-row").count() == 1
 
         second = open_page(client.address)  # two windows
         rename(second, number, "")
-        saved(second, 9)
+        saved(second, 10)
         rename(page, number, "too late")
         page.wait_for_selector("#message:not([hidden])")
         assert "in another window" in page.inner_text("#message")
-        saved(page, 9)
+        saved(page, 10)
         assert name_field(page, number).input_value() == ""
 
         page.evaluate("jule.show(3)")  # other cuts are only looked at, until they are chosen
         assert page.locator("#cards .split:visible").count() == 0
         shown = labels_in(page)
         page.click("#use")
-        saved(page, 10)
+        saved(page, 11)
         found = labels_in(page)
         groups = {tuple(np.flatnonzero(shown == one)) for one in set(shown)}
         kept = {tuple(np.flatnonzero(found == one)) for one in set(found)}

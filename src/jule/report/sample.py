@@ -84,7 +84,9 @@ class Sample:
         between[splits] = np.arange(n_merges)
         joined = np.maximum.reduceat(between[: line[-1]], line[:-1]) if len(line) > 1 else line[:0]
         merges, sizes = _merges_of(tree, joined, order, len(rows))
-        roots = np.setdiff1d(np.arange(n + n_merges), tree.merges)
+        is_root = np.ones(n + n_merges, bool)
+        is_root[tree.merges] = False
+        roots = np.flatnonzero(is_root)
         by_place = roots[np.argsort(starts[roots])]
         whole = node_sizes(n, tree.merges)
         at = np.searchsorted(starts[by_place], places[rows], "right") - 1
