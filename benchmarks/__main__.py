@@ -1,4 +1,5 @@
-"""Run all benchmarks in turn, except `benchmarks.once`, which needs a second source tree.
+"""Run all benchmarks in turn, except `benchmarks.once`, which needs a second source tree, and
+`benchmarks.rules`, which needs finished runs.
 
 Of `benchmarks.corrections`, only edits are measured: the rest needs finished runs or that tree.
 """

@@ -447,6 +447,29 @@ def ensemble_rules(results: Path) -> str:
     return markdown(["calibration error / AUC", *rules], rows)
 
 
+def confidence_rules(results: Path) -> str:
+    """Render the calibration error and the AUC of the confidence by several rules."""
+    rows, names = [], []
+    for name, seeds in read_measured(results, "rules").items():
+        runs = [seed["rules"] for seed in seeds.values()]
+        names += [rule for rule in runs[0] if rule not in names]
+        rows.append((name, runs))
+    cells = [
+        [
+            f"{name} ({len(runs)})",
+            *(
+                " / ".join(
+                    _mean_of([run[rule] for run in runs if rule in run], what)
+                    for what in ("calibration error", "AUC")
+                )
+                for rule in names
+            ),
+        ]
+        for name, runs in rows
+    ]
+    return markdown(["calibration error / AUC (runs)", *names], cells)
+
+
 def _mean_of(records: list[dict[str, float]], what: str) -> str:
     values = [record[what] for record in records if what in record]
     return f"{np.mean(values):.3f}" if values else "–"
@@ -482,6 +505,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "ensemble": ensemble,
     "ensemble rules": ensemble_rules,
     "confidence": confidence,
+    "confidence rules": confidence_rules,
     "suggested": suggested,
     "photos": photos,
     "vectors": vectors,

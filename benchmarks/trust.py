@@ -73,9 +73,13 @@ def learn_set(name: str, seed: int, k: int | None, runs: Path) -> RunResults:
     samples = encode(as_encoder(features), images)
     kind = kind_of(samples.shape[1:], encoded=features != "pixels")
     config = preset("default", of=kind, n_clusters=k, seed=seed)
-    what = "learned" if k else "open"
-    folder = runs / f"{what}-{name.replace(', ', '-')}-{seed}"
+    folder = runs / run_name("learned" if k else "open", name, seed)
     return learn(Dataset(name, samples, classes), config, folder)
+
+
+def run_name(what: str, name: str, seed: int) -> str:
+    """Return the name of the folder in which a run on a set is kept."""
+    return f"{what}-{name.replace(', ', '-')}-{seed}"
 
 
 def measure(name: str, seed: int, runs: Path) -> dict[str, Any]:
