@@ -141,7 +141,7 @@ def test_a_run_scales_pictures_as_it_did(jule, run, pictures, encoder):
 
 
 def test_older_runs_did_not_record_the_scaling(jule, pictures, encoder, tmp_path, monkeypatch):
-    command = import_module("jule.cli.cluster")  # the name is also that of a function
+    command = import_module("jule.runs.encoding")
 
     def describe(used, now=command.describe_encoder):
         return {name: value for name, value in now(used).items() if name != "preprocessing"}

@@ -4,38 +4,43 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from jule.forward import tables
 from jule.forward.linkage_state import CLUSTER, SAMPLE
-from jule.forward.tables import ENTRY, NO_KEY
+from jule.forward.tables import ENTRY, NO_KEY, capacity_with_spare
+from jule.forward.tables import add as add_to_key
+from jule.forward.tables import capacity_for as least_capacity
+from jule.forward.tables import find as find_key
+from jule.forward.tables import remove_at as remove
+from jule.forward.tables import reserve as reserve_more
+from jule.jit import njit
 
 # The inner kernels, compiled afresh for arrays of rows.
 
 
 @njit(error_model="numpy")
 def find(entries, rows, r, key):
-    return tables.find(entries, rows[r], key)
+    return find_key(entries, rows[r], key)
 
 
 @njit(error_model="numpy")
 def add(entries, rows, r, key, first, second):
-    tables.add(entries, rows[r], key, first, second)
+    add_to_key(entries, rows[r], key, first, second)
 
 
 @njit(error_model="numpy")
 def remove_at(entries, rows, r, place):
-    tables.remove_at(entries, rows[r], place)
+    remove(entries, rows[r], place)
 
 
 @njit(error_model="numpy")
 def reserve(entries, rows, r, counts, more):
-    tables.reserve(entries, rows[r], counts, more)
+    reserve_more(entries, rows[r], counts, more)
 
 
 @njit(error_model="numpy")
 def capacity_for(keys):
-    return tables.capacity_for(keys), tables.capacity_with_spare(keys)
+    return least_capacity(keys), capacity_with_spare(keys)
 
 
 def home(key, places):

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from jule.forward.assign import centre_distances
 from jule.images import Skipped
 from jule.runs.tables import (
+    SKIPPED_HEAD,
+    _csv_columns,
+    _plain_columns,
     csv_text,
     duplicates_csv,
     label_columns,
@@ -22,6 +25,7 @@ from jule.runs.tables import (
     ranks_in_clusters,
     skipped_csv,
 )
+from jule.text import defuse
 
 HOSTILE = [
     "a.jpg", "a,b.jpg", 'say "x".jpg', "two\nlines.jpg", "cr\r.jpg", "crlf\r\n.jpg", " é ✓.jpg",
@@ -253,3 +257,17 @@ def test_damaged_lists_of_copies_are_refused_and_named(row):
     content = f"path,same_as,index,same_as_index\r\n{row}\r\n".encode()
     with pytest.raises(ValueError, match=r"^run/duplicates\.csv is damaged"):
         parse_first_copies(content, np.arange(3), "run/duplicates.csv")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(any_text, any_text), max_size=4), st.text("a,\r\n'", max_size=12))
+def test_tables_are_written_and_split_as_the_csv_module_does_it(rows, more):
+    columns = {"path": [one for one, _ in rows], "reason": [other for _, other in rows]}
+    expected = io.StringIO(newline="")
+    writer = csv.writer(expected)
+    writer.writerow(columns)
+    writer.writerows((defuse(one), defuse(other)) for one, other in rows)
+    assert csv_text(columns) == expected.getvalue()
+    text = expected.getvalue() + more
+    plain = _plain_columns(text, SKIPPED_HEAD)
+    assert plain is None or plain == _csv_columns(text, SKIPPED_HEAD)

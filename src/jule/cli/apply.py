@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.output import say, warn
+from jule.cli.output import say
 
 
 def apply(
@@ -21,6 +21,7 @@ def apply(
             show_default=False,
         ),
     ] = None,
+    page: Annotated[bool, typer.Option(help="Make the page again, too.")] = True,
 ) -> None:
     """Add names, moves and other corrections to a run; write labels.csv and the page again.
 
@@ -30,31 +31,25 @@ def apply(
 
       jule apply photos-run edits.json
 
-      jule apply photos-run
+      jule apply photos-run --no-page
     """
-    from jule.cli.reading import agreed_source, counted
-    from jule.cli.report import write_report
+    from jule.cli.reading import counted, counted_clusters
+    from jule.cli.report import report_edits
     from jule.locks import hold
-    from jule.report import Report
-    from jule.runs.edits import apply_edits, read_edits
+    from jule.runs.edits import read_edits, write_edits
     from jule.runs.folder import RunFolder
     from jule.runs.results import check_finished
 
     folder = RunFolder(run)
     check_finished(folder)
     asked = None if edits is None else read_edits(edits)
-    source = agreed_source(folder)
     with hold(run):
-        results, n_moved = apply_edits(folder, asked)
+        session, n_moved = write_edits(folder, asked)
+        state = session.state
         say(
-            f"{counted(results.result.n_clusters, 'cluster')}, "
+            f"{counted_clusters(len(state.numbers), state.n_shelved)}, "
             f"{counted(n_moved, 'image')} moved, "
-            f"{counted(len(results.cluster_names), 'cluster')} named: {folder.path('labels.csv')}"
+            f"{counted(len(state.names), 'cluster')} named: {folder.path('labels.csv')}"
         )
-        try:
-            write_report(
-                folder,
-                lambda show: Report.of_run(folder, results=results, source=source, progress=show),
-            )
-        except OSError as error:  # the labels are changed, even if the page is not
-            warn(f"the page was not made: {error}")
+        if page:
+            report_edits(folder, session)

@@ -36,21 +36,10 @@ from jule.cli.reading import (
     requested_spec,
     warn_of_small_pictures,
 )
-from jule.features.registry import PIXELS
+from jule.features.registry import AUTO, PIXELS
 from jule.memory import check_memory
 from jule.progress import progress_bars, reading_bar
 from jule.ranks import LostRankError
-from jule.runs.encoding import (
-    AUTO,
-    ENCODING,
-    as_encoder,
-    check_preset,
-    describe_encoder,
-    encode,
-    encoder_of,
-    encoder_spec,
-    try_encoder,
-)
 from jule.runs.names import EDITS
 
 if TYPE_CHECKING:
@@ -185,6 +174,7 @@ def cluster(
     scaling.check(features)
     from jule.joint.config import kind_of
     from jule.joint.config import preset as make_config
+    from jule.runs.encoding import check_preset, describe_encoder, encoder_spec, try_encoder
     from jule.runs.folder import check_new_folder, check_run_folder, create_run
     from jule.runs.update import is_empty
 
@@ -348,6 +338,7 @@ def resume(
         if unfinished is None:
             _complete(RunFolder(run), source)
             return
+        from jule.runs.encoding import encoder_of
         from jule.runs.reading import read_again, write_reading
 
         with status(LOADING):
@@ -388,6 +379,8 @@ def _open_encoder(features: str, scaling: EncoderScaling) -> Encoder | None:
     """Open the encoder that was asked for; None for pixels."""
     if features in (AUTO, PIXELS):
         return None
+    from jule.runs.encoding import as_encoder
+
     with status(LOADING):
         return as_encoder(features, scaling.preprocessing())
 
@@ -406,6 +399,7 @@ def run_and_report(
         from jule.joint.team import SINGLE
         from jule.report import Report
         from jule.runs.edits import apply_edits, run_constraints
+        from jule.runs.encoding import ENCODING, encode
         from jule.runs.execute import execute
         from jule.runs.folder import RunFolder
 

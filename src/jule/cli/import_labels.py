@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.output import say, warn
+from jule.cli.output import say
 
 
 def import_labels(
@@ -28,11 +28,10 @@ def import_labels(
 
     Example: jule import-labels photos-run labels.csv
     """
-    from jule.cli.reading import agreed_source, counted
-    from jule.cli.report import write_report
+    from jule.cli.reading import counted, counted_clusters
+    from jule.cli.report import report_edits
     from jule.files import read_regular
     from jule.locks import hold
-    from jule.report import Report
     from jule.runs.edits import MOST_BYTES, import_table
     from jule.runs.folder import RunFolder
     from jule.runs.import_labels import parse_corrections
@@ -41,19 +40,12 @@ def import_labels(
     folder = RunFolder(run)
     check_finished(folder)
     rows = parse_corrections(read_regular(table.resolve(), MOST_BYTES), str(table))
-    source = agreed_source(folder)
     with hold(run):
-        results, n_edits = import_table(folder, rows, str(table))
+        session, n_edits = import_table(folder, rows, str(table))
+        state = session.state
         say(
             f"{counted(len(rows), 'row')}, {counted(n_edits, 'edit')}, "
-            f"{counted(results.result.n_clusters, 'cluster')}: {folder.path('labels.csv')}"
+            f"{counted_clusters(len(state.numbers), state.n_shelved)}: {folder.path('labels.csv')}"
         )
-        if not n_edits:
-            return
-        try:
-            write_report(
-                folder,
-                lambda show: Report.of_run(folder, results=results, source=source, progress=show),
-            )
-        except OSError as error:  # the labels are changed, even if the page is not
-            warn(f"the page was not made: {error}")
+        if n_edits:
+            report_edits(folder, session)

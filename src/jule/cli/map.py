@@ -12,8 +12,8 @@ from jule.cli.errors import is_run_folder
 from jule.cli.output import say, status
 from jule.cli.reading import CacheOption, agreed_source, counted
 from jule.cli.report import remake_report
+from jule.features.registry import AUTO
 from jule.progress import progress_bars
-from jule.runs.encoding import AUTO
 
 
 def map_(

@@ -392,3 +392,15 @@ def counted(count: int, noun: str) -> str:
     ('1 file', '1,200 files')
     """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def counted_clusters(n_clusters: int, n_shelved: int = 0) -> str:
+    """Return the number of clusters; the shelf, which is not one of them, is named beside it.
+
+    Examples
+    --------
+    >>> counted_clusters(10), counted_clusters(10, 3)
+    ('10 clusters', '10 clusters and a shelf with 3 images')
+    """
+    shelf = f" and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
+    return f"{counted(n_clusters, 'cluster')}{shelf}"

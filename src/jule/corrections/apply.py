@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from jule.corrections.edits import Edit, Pictures
 from jule.corrections.pictures import PictureIndex
-from jule.forward.branches import leaf_intervals
-from jule.forward.tree import MergeTree, node_sizes
+from jule.forward.branches import leaf_intervals, node_intervals
+from jule.forward.tree import MergeTree
 
 SHELF = -1  # the label of pictures on the shelf
 SHELF_NAME = "unsure"
@@ -67,8 +67,7 @@ class Base:
     @cached_property
     def intervals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the leaves of every node begin and end, with the leaves of the tree in a line."""
-        starts, _ = leaf_intervals(self.tree)
-        return starts, starts + node_sizes(self.tree.n_samples, self.tree.merges)
+        return node_intervals(self.tree)
 
     @cached_property
     def merge_between(self) -> NDArray[np.int64]:
@@ -116,10 +115,15 @@ class Corrected:
         numbers: NDArray[np.int32] = np.unique(self.labels[self.labels != SHELF])
         return numbers
 
+    @cached_property
+    def n_shelved(self) -> int:
+        """How many pictures are on the shelf."""
+        return int((self.labels == SHELF).sum())
+
     @property
     def has_shelf(self) -> bool:
         """Whether any picture is on the shelf."""
-        return bool((self.labels == SHELF).any())
+        return self.n_shelved > 0
 
     def numbered(self) -> tuple[NDArray[np.int32], dict[int, str]]:
         """Return labels 0, 1, ... without gaps, and their names; the shelf is the last cluster.

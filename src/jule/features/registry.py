@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jule.features.base import Encoder, Preprocessing
 
+AUTO = "auto"  # photos for large colour pictures if it is installed, pixels otherwise
 PIXELS = "pixels"  # no encoder: the network sees the pictures themselves
 PHOTOS = "photos"
 ONNX, TIMM, OPEN_CLIP = "onnx:", "timm:", "open_clip:"

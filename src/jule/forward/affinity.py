@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward.neighbors import Neighbors
-from jule.jit import njit, prange
 
 Kernel = Literal["global", "local", "transition"]
 
@@ -90,17 +89,10 @@ def weigh_neighbors(neighbors: Neighbors, sigma2: float) -> Digraph:
     if sigma2 == 0:
         weights = np.ones_like(neighbors.distances)
     else:
-        weights = np.empty_like(neighbors.distances)
-        _gaussian(neighbors.distances, sigma2, weights)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = np.divide(neighbors.distances, -sigma2)
+            np.exp(weights, out=weights)
     return Digraph(neighbors.indices, weights, sigma2)
-
-
-@njit(cache=True, parallel=True)
-def _gaussian(distances, sigma2, weights):
-    n, k = distances.shape
-    for i in prange(n):
-        for j in range(k):
-            weights[i, j] = np.exp(-distances[i, j] / sigma2)
 
 
 def local_affinity_graph(neighbors: Neighbors, a: float = 1.0) -> Digraph:

@@ -11,6 +11,7 @@ from jule.forward.affinity import Digraph
 from jule.forward.init import cluster_means
 
 BLOCK_CELLS = 2**23  # products per block: 64 MiB
+GAP_CELLS = 2**17  # differences per block: 1 MiB, which stays in the cache of a core
 SAMPLES_PER_NEIGHBOR = 3  # in a cluster, for each neighbour that counts for the confidence
 DISTRUST = 4  # how steeply the weight of a learned graph falls with what the inputs do not show
 
@@ -306,7 +307,7 @@ def centre_distances(
     """
     centres = cluster_means(vectors, labels).astype(np.float64)
     distances = np.empty(len(vectors))
-    rows = max(1, BLOCK_CELLS // max(1, vectors.shape[1]))
+    rows = max(1, GAP_CELLS // max(1, vectors.shape[1]))
     for start in range(0, len(vectors), rows):
         gap = vectors[start : start + rows] - centres[labels[start : start + rows]]
         distances[start : start + rows] = np.einsum("ij,ij->i", gap, gap)

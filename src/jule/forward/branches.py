@@ -26,27 +26,38 @@ def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
     >>> starts[:3].tolist(), splits.tolist()
     ([1, 0, 2], [1, 0])
     """
-    starts: NDArray[np.int64]
-    starts, splits = _leaf_intervals(tree.n_samples, tree.merges)
-    return starts, splits
+    starts, stops = node_intervals(tree)
+    return starts, stops[tree.merges[:, 0]] - 1
 
 
-@njit(cache=True)
-def _leaf_intervals(n, merges):
-    sizes = node_sizes(n, merges)
-    starts = np.full(sizes.shape[0], -1, np.int64)
-    splits = np.empty(merges.shape[0], np.int64)
+def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the interval of each node begins and ends; see `leaf_intervals`.
+
+    Examples
+    --------
+    >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
+    >>> starts, stops = node_intervals(tree)
+    >>> starts[3:].tolist(), stops[3:].tolist()
+    ([1, 0], [3, 3])
+    """
+    # Lists, because loading a compiled kernel takes longer than this loop over 100,000 samples.
+    lefts, rights = tree.merges.T.tolist()
+    sizes = [1] * tree.n_samples
+    for left, right in zip(lefts, rights, strict=True):
+        sizes.append(sizes[left] + sizes[right])
+    is_root = np.ones(len(sizes), bool)
+    is_root[tree.merges] = False
+    starts = [0] * len(sizes)
     free = 0
-    for node in range(sizes.shape[0] - 1, -1, -1):
-        if starts[node] < 0:  # a root
-            starts[node] = free
-            free += sizes[node]
-        if node >= n:
-            left, right = merges[node - n, 0], merges[node - n, 1]
-            starts[left] = starts[node]
-            starts[right] = starts[node] + sizes[left]
-            splits[node - n] = starts[right] - 1
-    return starts, splits
+    for root in np.flatnonzero(is_root)[::-1].tolist():
+        starts[root] = free
+        free += sizes[root]
+    # The start of a node is known before those of its parts, which have smaller numbers.
+    for start, left, right in zip(*map(reversed, (starts, lefts, rights)), strict=False):
+        starts[left] = start
+        starts[right] = start + sizes[left]
+    begin = np.array(starts, np.int64)
+    return begin, begin + np.array(sizes, np.int64)
 
 
 def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -109,21 +109,14 @@ def cluster_means(
     >>> cluster_means(np.array([[0.0], [2.0], [5.0]]), np.array([0, 0, 1])).ravel().tolist()
     [1.0, 5.0]
     """
-    sums, sizes = _sums_by_cluster(vectors, labels, int(labels.max()) + 1)
-    means: NDArray[np.floating] = (sums / sizes[:, None]).astype(vectors.dtype)
+    by_cluster = np.argsort(labels, kind="stable")
+    sizes = np.bincount(labels)
+    ends = np.cumsum(sizes)
+    means = np.empty((len(sizes), vectors.shape[1]), vectors.dtype)
+    for cluster, (size, end) in enumerate(zip(sizes.tolist(), ends.tolist(), strict=True)):
+        members = vectors[by_cluster[end - size : end]]
+        means[cluster] = members.sum(axis=0, dtype=np.float64) / size
     return means
-
-
-@njit(cache=True)
-def _sums_by_cluster(vectors, labels, n_clusters):
-    sums = np.zeros((n_clusters, vectors.shape[1]))
-    sizes = np.zeros(n_clusters)
-    for sample in range(vectors.shape[0]):
-        cluster = labels[sample]
-        sizes[cluster] += 1
-        for feature in range(vectors.shape[1]):
-            sums[cluster, feature] += vectors[sample, feature]
-    return sums, sizes
 
 
 def number_by_first_sample(labels: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -122,10 +122,15 @@ class Result:
         """(E, n) cluster in which each network of an ensemble would put each sample."""
         return member_votes(self.member_trees, self.labels) if self.member_trees else None
 
-    def confidence_in(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the confidence in other labels of the same samples."""
+    def confidence_in(
+        self, labels: NDArray[np.int32], by_hand: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the confidence in other labels of the same samples; 1 for those moved by hand."""
         votes = member_votes(self.member_trees, labels) if self.member_trees else None
-        return label_confidence(self.graphs, labels, votes)
+        confidence = label_confidence(self.graphs, labels, votes)
+        if by_hand is not None:
+            confidence[by_hand] = 1.0
+        return confidence
 
 
 def finish(
@@ -317,16 +322,13 @@ def with_labels(
     >>> with_labels(result, state.labels, Config()).chosen
     'edited'
     """
-    confidence = result.confidence_in(labels)
-    if by_hand is not None:
-        confidence[by_hand] = 1.0
     copies = np.arange(len(labels)) if first_copies is None else first_copies
     representation = Representation(result.embedding, result.neighbors, result.graph, constraints)
     return replace(
         result,
         labels=labels,
         chosen="edited",
-        confidence=confidence,
+        confidence=result.confidence_in(labels, by_hand),
         tree=_tree_through(result.tree, labels, representation, config, copies),
     )
 

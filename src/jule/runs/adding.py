@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.corrections.editor import Editor
 from jule.corrections.edits import Edit, EditLog
 from jule.files import array_bytes, arrays_bytes, checked_json
 from jule.forward import Neighbors
@@ -20,7 +21,7 @@ from jule.joint.clustering import count_neighbors
 from jule.joint.result import Result
 from jule.locks import hold
 from jule.progress import Progress
-from jule.runs.corrected import log_bytes
+from jule.runs.corrected import base_of, correct, log_bytes
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
 from jule.runs.names import (
@@ -131,23 +132,39 @@ def add_pictures(
         embedder = read_network(run, device=device)
         show = None if progress is None else lambda share: progress("embedding", share)
         embedding = embed(embedder, vectors, progress=show)
-        grown, voted = _grow(session, data, new, embedding)
+        grown, log = grow(found, session.editor, data, new, embedding)
         learned_map = read_map(run, found, device)
         if learned_map is not None:
             both = np.concatenate([learned_map.positions, place(learned_map.mapper, embedding)])
             learned_map = replace(learned_map, positions=both)
             grown = replace(grown, positions=both)
-        _write(run, session, grown, voted, data, new, source, embedder, learned_map)
+        _write(run, grown, log, data, new, source, embedder, learned_map)
         results = read_results(run)
         counts = np.bincount(results.result.labels[-len(new) :])
         return Added(results, len(new), len(data) - len(new), tuple(counts.tolist()))
 
 
-def _grow(
-    session: EditSession, data: Samples, new: NDArray[np.int64], embedding: NDArray[np.float32]
-) -> tuple[RunResults, NDArray[np.int32]]:
-    """Return the results as found, with new pictures, and the cluster that each was voted into."""
-    found, state = session.found, session.state
+def grow(
+    found: RunResults,
+    editor: Editor,
+    data: Samples,
+    new: NDArray[np.int64],
+    embedding: NDArray[np.float32],
+) -> tuple[RunResults, EditLog]:
+    """Return results with new pictures, and edits that put each where its neighbours vote for it.
+
+    Parameters
+    ----------
+    found
+        The results as they were found.
+    editor
+        Their corrections.
+    data, new
+        Pictures, and the places of the new ones among them.
+    embedding
+        (m, d) representation of the new ones.
+    """
+    state = editor.state
     result = found.result
     n, m = len(result.labels), len(new)
     k = count_neighbors(n, found.config)
@@ -185,24 +202,21 @@ def _grow(
         member_trees=tuple(extend_tree(tree, partners, first) for tree in result.member_trees),
     )
     grown = replace(grown, input_neighbors=_inputs(result, grown.neighbors))
-    numbers = state.numbers[voted].astype(np.int32)
-    return (
-        replace(
-            found,
-            id=identify(grown.tree, names),
-            earlier=(*found.earlier, found.id),
-            names=names,
-            result=grown,
-            scores=None,
-            by_hand=np.zeros(n + m, bool),
-            first_copies=copies,
-            indices=np.concatenate([found.indices, offset + data.indices[new]]),
-            digests=None
-            if found.digests is None
-            else np.concatenate([found.digests, data.digests[new]]),
-        ),
-        numbers,
+    more = replace(
+        found,
+        id=identify(grown.tree, names),
+        earlier=(*found.earlier, found.id),
+        names=names,
+        result=grown,
+        scores=None,
+        by_hand=np.zeros(n + m, bool),
+        first_copies=copies,
+        indices=np.concatenate([found.indices, offset + data.indices[new]]),
+        digests=None
+        if found.digests is None
+        else np.concatenate([found.digests, data.digests[new]]),
     )
+    return more, _with_places(editor, more, state.numbers[voted].astype(np.int32))
 
 
 def _first_copies(data: Samples, new: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -229,9 +243,8 @@ def _inputs(before: Result, neighbors: Neighbors) -> Neighbors | None:
 
 def _write(
     run: RunFolder,
-    session: EditSession,
     grown: RunResults,
-    voted: NDArray[np.int32],
+    log: EditLog,
     data: Samples,
     new: NDArray[np.int64],
     source: str,
@@ -239,9 +252,6 @@ def _write(
     learned_map: Map | None,
 ) -> None:
     """Write the grown run, all at once."""
-    from jule.runs.corrected import correct
-
-    log = _with_places(session, grown, voted)
     corrected = correct(grown, log) if log.done else grown
     about = run.about()
     files = result_files(grown, embedder, learned_map)
@@ -261,7 +271,7 @@ def _write(
         both = np.concatenate([read_run_array(run), added])
         files[IMAGES] = arrays_bytes(images=both)
     else:
-        offset = int(session.found.indices.max()) + 1
+        offset = int(grown.indices[-len(new)] - data.indices[new[0]])
         about["more"] = [
             *about.get("more", []),
             {"source": source, "count": len(new), "offset": offset},
@@ -294,19 +304,16 @@ def _data_with(data: dict[str, Any], added: NDArray) -> dict[str, Any]:
     return {**data, "shape": shape, "checksum": checksum}
 
 
-def _with_places(session: EditSession, grown: RunResults, voted: NDArray[np.int32]) -> EditLog:
+def _with_places(before: Editor, grown: RunResults, voted: NDArray[np.int32]) -> EditLog:
     """Return the edits, with those that put new pictures where the edits alone do not put them."""
-    from jule.corrections.editor import Editor
-    from jule.runs.corrected import base_of
-
-    log = session.editor.log
+    log = before.log
     editor = Editor(base_of(grown, grown.result), grown.result.embedding, log)
-    wanted = np.concatenate([session.state.labels, voted])
+    wanted = np.concatenate([before.state.labels, voted])
     wrong_now = (editor.state.labels != wanted) & (wanted >= 0)
     edits: list[Edit] = []
     for label in np.unique(wanted[wrong_now]).tolist():
         wrong = np.flatnonzero(wrong_now & (wanted == label))
         edits.append(
-            Edit("place", editor.pictures(wrong), session.editor.typical(label), run=grown.id)
+            Edit("place", editor.pictures(wrong), before.typical(label), run=grown.id)
         )
     return log.add(*edits) if edits else log

@@ -15,9 +15,11 @@ from jule.corrections.editor import Editor
 from jule.corrections.edits import EditLog
 from jule.corrections.pictures import PictureIndex
 from jule.files import parse_json
+from jule.forward.assign import centre_distances
 from jule.forward.constraints import Constraints
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_names, with_labels
+from jule.runs.tables import Columns, label_columns
 
 if TYPE_CHECKING:
     from jule.runs.results import RunResults
@@ -112,7 +114,7 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
     """Return the results of a run with corrected labels, from those without edits."""
     labels, names = state.numbered()
     result = results.result
-    if not np.array_equal(labels, result.labels) or state.by_hand.any():
+    if _differs(result, labels, state):
         result = with_labels(
             result,
             labels,
@@ -129,3 +131,26 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
         edits=log,
         shelf=len(state.numbers) if state.has_shelf else None,
     )
+
+
+def corrected_columns(results: RunResults, state: Corrected) -> Columns:
+    """Return the table of corrected labels, without arranging a tree for them.
+
+    Parameters
+    ----------
+    results
+        The run as it was found.
+    state
+        Its labels with edits.
+    """
+    labels, names = state.numbered()
+    result = results.result
+    confidence = result.confidence
+    if _differs(result, labels, state):
+        confidence = result.confidence_in(labels, state.by_hand)
+    distances = centre_distances(result.embedding, labels)
+    return label_columns(results.names, labels, confidence, distances, names, results.indices)
+
+
+def _differs(result: Result, labels: NDArray[np.int32], state: Corrected) -> bool:
+    return bool(state.by_hand.any()) or not np.array_equal(labels, result.labels)

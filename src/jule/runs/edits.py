@@ -19,10 +19,10 @@ from jule.files import parse_json, read_regular
 from jule.forward.constraints import Constraints, ContradictionError
 from jule.images import Samples
 from jule.locks import hold
-from jule.runs.corrected import base_of, log_bytes, parse_log, with_state
+from jule.runs.corrected import base_of, corrected_columns, log_bytes, parse_log, with_state
 from jule.runs.folder import RunFolder
 from jule.runs.import_labels import Row, rows_as_edits
-from jule.runs.manifest import describe
+from jule.runs.manifest import DamagedError, describe
 from jule.runs.names import EDITS, LABELS, LABELS_AUTO, RESULT
 from jule.runs.page_edits import FORMAT as PAGE_FORMAT
 from jule.runs.page_edits import PageEdits, page_as_edits, parse_page_edits
@@ -171,27 +171,34 @@ class EditSession:
         """Return the results of the run with all edits in effect."""
         return with_state(self.found, self.state, self.editor.log)
 
-    def write_labels(self) -> RunResults:
-        """Write labels.csv with all edits in effect, and return these results.
+    def write_labels(self) -> None:
+        """Write labels.csv with all edits in effect.
 
         The labels as they were found are kept in labels_auto.csv.
         """
         with hold(self.run.home, wait=PATIENCE):
             self.refresh()
-            return _write_labels(self)
+            _write_labels(self)
 
 
-def _write_labels(session: EditSession) -> RunResults:
-    run, results = session.run, session.results()
-    files = {
-        LABELS: labels_csv(results.columns(), results.by_hand),
-        EDITS: log_bytes(session.editor.log),
-    }
+def _write_labels(session: EditSession) -> None:
+    run, state = session.run, session.state
+    log = log_bytes(session.editor.log)
+    files = {EDITS: log, LABELS: labels_csv(corrected_columns(session.found, state), state.by_hand)}
     if LABELS_AUTO not in run.manifest():
         files[LABELS_AUTO] = run.read(LABELS)
-    run.update(files)
-    session._seen = describe(files[EDITS])
-    return results
+    files = {name: content for name, content in files.items() if not _has(run, name, content)}
+    if files:
+        run.update(files)
+    session._seen = describe(log)
+
+
+def _has(run: RunFolder, name: str, content: bytes) -> bool:
+    """Return whether a file of a run has some content already."""
+    try:
+        return run.read(name) == content
+    except DamagedError:  # it is missing or was changed
+        return False
 
 
 def read_edits(path: Path) -> EditLog | PageEdits:
@@ -234,6 +241,17 @@ def parse_edits(value: Any) -> EditLog | PageEdits:
 def apply_edits(run: RunFolder, edits: EditLog | PageEdits | None = None) -> tuple[RunResults, int]:
     """Add edits to those of a run and write labels.csv; return its results and how many moved.
 
+    See `write_edits`, which does not compute the results.
+    """
+    session, n_moved = write_edits(run, edits)
+    return session.results(), n_moved
+
+
+def write_edits(
+    run: RunFolder, edits: EditLog | PageEdits | None = None
+) -> tuple[EditSession, int]:
+    """Add edits to those of a run and write labels.csv; return the session and how many moved.
+
     Edits of a file that the run has already are not repeated. Those that are not possible, because
     their pictures are not in the run or a cannot-link forbids them, are left out with a warning.
 
@@ -261,11 +279,12 @@ def apply_edits(run: RunFolder, edits: EditLog | PageEdits | None = None) -> tup
             else:
                 _add_log(editor, edits)
             n_moved = int((editor.state.by_hand & ~before).sum())
-        return _write_labels(session), n_moved
+        _write_labels(session)
+        return session, n_moved
 
 
-def import_table(run: RunFolder, rows: Sequence[Row], where: str) -> tuple[RunResults, int]:
-    """Apply a table of corrections; return the results and the number of edits that it became.
+def import_table(run: RunFolder, rows: Sequence[Row], where: str) -> tuple[EditSession, int]:
+    """Apply a table of corrections; return the session and the number of edits that it became.
 
     Parameters
     ----------
@@ -279,7 +298,9 @@ def import_table(run: RunFolder, rows: Sequence[Row], where: str) -> tuple[RunRe
     with hold(run.home):
         session = EditSession(run)
         edits = rows_as_edits(session.editor, rows, session.found.indices, where)
-        return (_write_labels(session) if edits else session.results()), len(edits)
+        if edits:
+            _write_labels(session)
+        return session, len(edits)
 
 
 def run_constraints(run: RunFolder, data: Samples) -> Constraints | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from jule.features.registry import ONNX, PHOTOS, PIXELS, is_on_disk
+from jule.features.registry import AUTO, ONNX, PHOTOS, PIXELS, is_on_disk
 from jule.images import ImageSource, ImageSpec
 from jule.runs.folder import RunFolder
 from jule.runs.manifest import damaged
@@ -19,7 +19,6 @@ from jule.runs.trust import is_signed
 if TYPE_CHECKING:
     from jule.features import Encoder, Preprocessing
 
-AUTO = "auto"
 ENCODING = "encoding"  # the stage, for progress
 TRIED = 8  # pictures that show whether an encoder works
 

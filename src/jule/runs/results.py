@@ -134,8 +134,7 @@ class RunResults:
             labels, confidence, names = result.labels, result.confidence, self.cluster_names
         else:
             labels = recut(result, k, self.config)
-            confidence = result.confidence_in(labels)
-            confidence[self.by_hand] = 1.0
+            confidence = result.confidence_in(labels, self.by_hand)
             names = recut_names(result, self.cluster_names, k, self.config)
         distances = centre_distances(result.embedding, labels)
         return label_columns(self.names, labels, confidence, distances, names, self.indices)
@@ -190,10 +189,8 @@ def identify(tree: MergeTree, names: Sequence[str]) -> str:
     >>> identify(MergeTree(2, np.array([[0, 1]]), np.array([0.5])), ["a", "b"])
     '40214ea1'
     """
-    value = zlib.crc32(tree.merges.astype("<i8").tobytes())
-    for name in names:
-        value = zlib.crc32(name.encode("utf-8", "surrogatepass") + b"\0", value)
-    return f"{value:08x}"
+    listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogatepass")
+    return f"{zlib.crc32(listed, zlib.crc32(tree.merges.astype('<i8').tobytes())):08x}"
 
 
 def write_results(

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import csv
 import io
-import math
+import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jule.images import Skipped
-from jule.text import defuse, undefuse
+from jule.text import RUN_BY_SPREADSHEETS, defuse, undefuse
 
 Columns = dict[str, list]
 
@@ -28,6 +30,8 @@ SKIPPED_HEAD = ("path", "reason")
 DUPLICATE_HEAD = ("path", "same_as", "index", "same_as_index")
 TEXT = ("path", "name", "reason", "same_as")  # columns of text that comes from outside
 MOST_INDEX = 2**31 - 1  # samples are numbered in 32 bits
+FIRST = f"'{RUN_BY_SPREADSHEETS}"  # of cells that are changed on writing or on reading
+QUOTED = re.compile('[",\r\n]')
 _reading = threading.Lock()  # the limit of the csv module belongs to the whole process
 
 
@@ -141,17 +145,27 @@ def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
     >>> csv_text({"path": ["=1.jpg"], "confidence": [1.0]})
     "path,confidence\r\n'=1.jpg,1.0000\r\n"
     """
-    shown: list[Iterable[object]] = []
+    shown: list[tuple[str, Any]] = []
     for name, column in columns.items():
         if name == "confidence":
-            shown.append([f"{value:.4f}" for value in column])
+            shown.append((name, [f"{value:.4f}" for value in column]))
         else:
-            shown.append([defuse(str(cell)) for cell in column] if name in TEXT else column)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows(zip(*shown, strict=True))
-    return text.getvalue()
+            shown.append((name, _each(defuse, map(str, column)) if name in TEXT else column))
+    quoted = (_quote(column) if name in TEXT else map(str, column) for name, column in shown)
+    lines = [",".join(columns), *map(",".join, zip(*quoted, strict=True)), ""]
+    return "\r\n".join(lines)
+
+
+def _quote(cells: list[str]) -> list[str]:
+    """Return cells with quotes around those that need them, as the csv module would."""
+    if not QUOTED.search("".join(cells)):
+        return cells
+    return ['"' + cell.replace('"', '""') + '"' if QUOTED.search(cell) else cell for cell in cells]
+
+
+def _each(change: Callable[[str], str], cells: Iterable[str]) -> list[str]:
+    """Return changed cells; only those that begin like a formula need a look."""
+    return [change(cell) if cell and cell[0] in FIRST else cell for cell in cells]
 
 
 def labels_csv(columns: Columns, by_hand: NDArray[np.bool_] | None = None) -> bytes:
@@ -336,6 +350,29 @@ def parse_first_copies(
 
 def _columns(content: bytes, head: Sequence[str]) -> dict[str, list[str]]:
     text = content.decode("utf-8", "surrogatepass")
+    columns = _plain_columns(text, head) or _csv_columns(text, head)
+    return {
+        name: _each(undefuse, column) if name in TEXT else column
+        for name, column in columns.items()
+    }
+
+
+def _plain_columns(text: str, head: Sequence[str]) -> dict[str, list[str]] | None:
+    """Split a table without quotes into its columns; return None for any other."""
+    lines = text.split("\r\n")
+    if '"' in text or lines.pop() or lines[:1] != [",".join(head)]:
+        return None
+    ends = len(lines)
+    if text.count("\r") != ends or text.count("\n") != ends:
+        return None
+    if set(map(str.count, lines, repeat(","))) != {len(head) - 1}:
+        return None
+    cells = ",".join(lines).split(",")
+    return {name: cells[len(head) + place :: len(head)] for place, name in enumerate(head)}
+
+
+def _csv_columns(text: str, head: Sequence[str]) -> dict[str, list[str]]:
+    """Split any table into its columns; raise ValueError if it is not one."""
     with _reading:
         limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
         try:
@@ -348,11 +385,7 @@ def _columns(content: bytes, head: Sequence[str]) -> dict[str, list[str]]:
         if len(row) != len(head):
             raise ValueError(f"row {number} has {len(row)} cells instead of {len(head)}")
     cells = zip(*rows[1:], strict=True) if len(rows) > 1 else [()] * len(head)
-    columns = {name: list(column) for name, column in zip(head, cells, strict=True)}
-    return {
-        name: [undefuse(cell) for cell in column] if name in TEXT else column
-        for name, column in columns.items()
-    }
+    return {name: list(column) for name, column in zip(head, cells, strict=True)}
 
 
 def _whole_numbers(
@@ -376,22 +409,23 @@ def _whole_numbers(
 
 def _distinct(columns: Mapping[str, Sequence[str]], name: str) -> NDArray[np.int64]:
     numbers = _whole_numbers(columns, name)
-    if len(np.unique(numbers)) != len(numbers):
+    is_sorted = bool((np.diff(numbers) > 0).all())  # as most are
+    if not is_sorted and len(np.unique(numbers)) != len(numbers):
         raise ValueError(f"a sample is listed twice: its {name} must be its own")
     return numbers
 
 
 def _fractions(columns: Mapping[str, Sequence[str]], name: str) -> NDArray[np.float64]:
     numbers = np.array([float(cell) for cell in columns[name]])
-    for number, cell in zip(numbers.tolist(), columns[name], strict=True):
-        if not math.isfinite(number) or not 0 <= number <= 1:
-            raise ValueError(f"{name} {cell[:40]!r} is not between 0 and 1")
+    wrong = np.flatnonzero(~((numbers >= 0) & (numbers <= 1)))  # NaN is neither
+    if len(wrong):
+        raise ValueError(f"{name} {columns[name][wrong[0]][:40]!r} is not between 0 and 1")
     return numbers
 
 
 def _cluster_names(labels: Sequence[int], names: Sequence[str]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for label, name in zip(labels, names, strict=True):
+    for label, name in sorted(set(zip(labels, names, strict=True))):
         if found.setdefault(label, name) != name:
             raise ValueError(f"cluster {label} has two names")
     return {label: name for label, name in found.items() if name}
