@@ -1,6 +1,7 @@
 """Corrections: how good suggestions are, and how fast edits, updates and constrained merging are.
 
-`python -m benchmarks.corrections PART ...` measures parts: suggestions, edits, update, merging.
+`python -m benchmarks.corrections PART ...` measures parts: suggestions, edits, update, refining,
+merging.
 For the first and the third, `--runs` is a folder of finished runs with an open number of clusters,
 named open-DATASET-SEED. For the last, `--before PATH` is a checkout without constraints.
 """
@@ -23,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.common import RESULTS, seconds, write
+from jule import JULE
 from jule.corrections.apply import start
 from jule.corrections.suggest import near_duplicates, same_pairs, strangers
+from jule.evaluation import accuracy, nmi
 from jule.files import array_bytes, write_atomic
 from jule.forward import MergeTree, Neighbors
 from jule.forward.affinity import weigh_neighbors
@@ -37,7 +40,8 @@ from jule.paper.records import read_record
 from jule.runs.corrected import base_of
 from jule.runs.edits import EditSession, apply_edits
 from jule.runs.folder import RunFolder, create_run
-from jule.runs.results import new_results, read_results, write_results
+from jule.runs.refining import refine
+from jule.runs.results import new_results, read_found, read_results, write_results
 
 SETS = ("usps", "digits", "umist", "cmu-pie", "coil20", "coil100", "mnist-test")
 SEEDS = (0, 1, 2)
@@ -45,6 +49,8 @@ N_LARGE, K_LARGE = 70_000, 100
 TURNS = 10
 MERGING_TURNS = 3  # of separate processes; each merges 40 times and reports the fastest
 NEW = 1000
+N_REFINED, N_CORRECTED = 2000, 50
+REFINED = ("before", "trained on without corrections", "corrected", "refined")
 MERGE = """
 import json, sys, time
 import numpy as np
@@ -259,6 +265,62 @@ def measure_update(runs: Path) -> dict[str, Any]:
         return {"seconds": taken, "images before": n, "images added": n_new}
 
 
+# ---- refining
+
+
+def measure_refining() -> dict[str, Any]:
+    """Return the scores of pictures that were not corrected, before and after `jule refine`.
+
+    A run of 2,000 images of USPS is corrected as a person would do it: of the pictures that are
+    in a cluster with most of another class, the most doubtful ones get a must-link to a typical
+    picture of their own class. The same training without corrections is measured for comparison.
+    """
+    data = load_dataset("usps")
+    chosen = np.random.default_rng(0).choice(len(data), N_REFINED, replace=False)
+    images, classes = data.images[chosen], np.asarray(data.labels)[chosen]
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in REFINED}
+    for seed in SEEDS:
+        with tempfile.TemporaryDirectory() as folder:
+            JULE(10, random_state=seed).fit(images).save(Path(folder) / "run")
+            run = RunFolder(Path(folder) / "run")
+            plain = refine(run, images, device="cpu").after
+            corrected = _correct(EditSession(run), classes)
+            others = np.setdiff1d(np.arange(len(images)), corrected)
+            refined = refine(run, images, device="cpu")
+            found = (read_found(run), plain, refined.before, refined.after)
+            for name, results in zip(REFINED, found, strict=True):
+                labels, true = results.result.labels[others], classes[others]
+                measured[name].append({"nmi": nmi(true, labels), "ac": accuracy(true, labels)})
+            print(seed, len(corrected), {name: measured[name][-1] for name in REFINED}, flush=True)
+    return {"images": N_REFINED, "corrections": N_CORRECTED, "scores": measured}
+
+
+def _correct(session: EditSession, classes: NDArray) -> list[int]:
+    """Correct the most doubtful pictures of wrong clusters; return all pictures in the edits."""
+    editor, result = session.editor, session.found.result
+    typical = [
+        editor.typical_of(np.flatnonzero(result.labels == cluster), 1)[0]
+        for cluster in range(result.n_clusters)
+    ]
+    frequent = np.array(
+        [np.bincount(classes[result.labels == c]).argmax() for c in range(result.n_clusters)]
+    )
+    edits, involved = [], []
+    for sample in np.argsort(result.confidence, kind="stable").tolist():
+        own = np.flatnonzero(frequent == classes[sample])
+        if frequent[result.labels[sample]] == classes[sample] or len(own) == 0:
+            continue
+        example = int(typical[own[0]])
+        if classes[example] != classes[sample]:
+            continue
+        edits.append(editor.must_link([example, sample]))
+        involved += [example, sample]
+        if len(edits) == N_CORRECTED:
+            break
+    session.add(*edits)
+    return sorted(set(involved))
+
+
 # ---- merging
 
 
@@ -305,7 +367,7 @@ def main() -> None:
     """Measure the parts that were asked for; other parts of the result file stay."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", default=["edits"], help="suggestions, edits, update, merging"
+        "parts", nargs="*", default=["edits"], help="suggestions, edits, update, refining, merging"
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--before", type=Path)
@@ -320,6 +382,8 @@ def main() -> None:
                 measured[part] = measure_suggestions(given.runs)
             elif part == "update":
                 measured[part] = measure_update(given.runs)
+            elif part == "refining":
+                measured[part] = measure_refining()
             elif part == "merging":
                 measured[part] = measure_merging(given.before)
             else:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jule.backward.batches import cluster_batches, random_batches
+from jule.backward.batches import Pairs, cluster_batches, random_batches, with_pairs
 
 
 def take_epoch(batches, n):
@@ -121,3 +121,33 @@ def test_the_seed_decides_random_batches():
     )
     assert one == two
     assert one != other
+
+
+# Pairs
+
+
+def test_pairs_are_added_with_a_mate_for_each_that_is_kept_apart():
+    labels = np.repeat(np.arange(5), 4)
+    pairs = Pairs(np.array([[4, 7]]), np.array([[8, 12]]))
+    batches = with_pairs(iter([np.arange(16, 20)] * 20), labels, pairs, np.random.default_rng(0))
+    drawn = set()
+    for batch in batches:
+        assert len(set(batch.tolist())) == len(batch)
+        more = set(batch.tolist()) - set(range(16, 20))
+        if {4, 7} <= more:
+            assert more == {4, 7}
+            drawn.add("together")
+        else:
+            assert {8, 12} <= more
+            assert set(labels[list(more)].tolist()) == {2, 3}
+            drawn.add("apart")
+    assert drawn == {"together", "apart"}
+
+
+@given(st.permutations(range(9)), st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12))))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_which_pairs_of_a_batch_are_kept_apart(order, apart):
+    batch = np.array(order[:6])
+    pairs = Pairs(np.empty((0, 2), int), np.array(apart, int).reshape(-1, 2))
+    expected = [[(i, j) in apart or (j, i) in apart for j in batch] for i in batch]
+    np.testing.assert_array_equal(pairs.apart_in(batch), expected)

@@ -236,3 +236,26 @@ def test_duplicates_never_give_nan(seed, negatives):
 def test_unknown_negatives_are_rejected():
     with pytest.raises(ValueError, match="unknown negatives 'hardest': choose one of random, near"):
         weighted_triplet_loss(unit_vectors(0, 3), torch.tensor([0, 0, 1]), negatives="hardest")
+
+
+@pytest.mark.parametrize("negatives", ["nearest", "random"])
+def test_samples_that_are_kept_apart_are_negatives_before_all_others(negatives):
+    angles = torch.tensor([0.0, 0.1, 0.2, 0.3, 3.0])
+    x = torch.stack([angles.cos(), angles.sin()], dim=1)
+    labels = torch.tensor([0, 0, 1, 1, 2])
+    apart = torch.zeros(5, 5, dtype=torch.bool)
+    apart[0, 4] = apart[4, 0] = apart[0, 1] = True  # the last one is of one cluster: no negative
+    found = weighted_triplet_loss(
+        x, labels, margin=5.0, negatives=negatives, n_negatives=1, apart=apart,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    distance = ((x[:, None] - x[None]) ** 2).sum(dim=2)
+    terms = distance[0, 1] - distance[0, 4] + 5.0
+    others = [(1, 0), (2, 3), (3, 2)]
+    possible = [
+        [distance[i, j] - distance[i, k] + 5.0 for k in range(5) if labels[k] != labels[i]]
+        for i, j in others
+    ]
+    least = (terms + sum(min(one) for one in possible)) / 4
+    most = (terms + sum(max(one) for one in possible)) / 4
+    assert least - 1e-5 <= found <= most + 1e-5

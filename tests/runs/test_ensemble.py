@@ -12,10 +12,12 @@ from jule.backward import embed
 from jule.files import checked_json, json_bytes
 from jule.images import fingerprint, load_dataset
 from jule.joint import Config
+from jule.runs.edits import EditSession
 from jule.runs.execute import execute
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.manifest import DamagedError
 from jule.runs.predict import most_similar, predict_samples
+from jule.runs.refining import accept, refine
 from jule.runs.results import read_network, read_results
 from tests.sealing import reseal
 
@@ -137,3 +139,23 @@ def test_the_estimator_has_it_too(digits, whole, tmp_path):
     assert again._results.config.ensemble == 2
     with pytest.raises(ValueError, match="ensemble must be 1 or more"):
         JULE(4, ensemble=0).fit(digits[0])
+
+
+def test_each_network_is_refined_with_corrections(digits, whole, tmp_path):
+    shutil.copytree(whole[0].folder, tmp_path / "run")
+    run = RunFolder(tmp_path / "run")
+    session = EditSession(run)
+    one, two = (int(np.flatnonzero(session.state.labels == label)[0]) for label in (0, 1))
+    session.add(session.editor.must_link([one, two]))
+    before = read_network(run, device="cpu")
+    refined = refine(run, digits[0], periods=1, device="cpu")
+    labels = refined.found.result.labels
+    assert labels[one] == labels[two]
+    assert len(refined.found.result.member_trees) == 2
+    more = refined.found.history[len(whole[1].history) :]
+    assert [period.member for period in more] == [0, 1, 2]
+    for member in range(2):
+        old, new = (network.member(member) for network in (before, refined.embedder))
+        assert np.abs(embed(old, digits[0]) - embed(new, digits[0])).max() > 1e-4
+    accept(run, refined)
+    np.testing.assert_array_equal(read_results(run).result.labels, refined.after.result.labels)

@@ -17,6 +17,7 @@ def weighted_triplet_loss(
     negatives: Negatives = Training.negatives,
     n_negatives: int = Training.n_negatives,
     generator: torch.Generator | None = None,
+    apart: Tensor | None = None,
 ) -> Tensor:
     """Compute the weighted triplet loss of a batch (Eq. 11).
 
@@ -43,6 +44,8 @@ def weighted_triplet_loss(
         Number of negatives per pair, or all of them if the batch has fewer.
     generator
         Random generator that draws the negatives.
+    apart
+        (b, b) pairs that are always negatives of each other, before any other is chosen.
 
     Returns
     -------
@@ -66,6 +69,7 @@ def weighted_triplet_loss(
         negatives=negatives,
         n_negatives=n_negatives,
         generator=generator,
+        apart=apart,
     )
 
 
@@ -78,6 +82,7 @@ def triplet_hinge(
     negatives: Negatives,
     n_negatives: int,
     generator: torch.Generator | None = None,
+    apart: Tensor | None = None,
 ) -> Tensor:
     """Compute the loss of `weighted_triplet_loss` from the distances (b, b) within a batch.
 
@@ -99,6 +104,8 @@ def triplet_hinge(
         order = draws.masked_fill(same[anchors], torch.inf)  # (pairs, b)
     else:
         order = distances.detach().masked_fill(same, torch.inf)[anchors]
+    if apart is not None:
+        order = order.masked_fill(apart[anchors] & ~same[anchors], -1.0)
     rank, chosen = order.topk(count, dim=1, largest=False)  # (pairs, count)
     exists = rank.isfinite()
     terms = gamma * distances[anchors, partners][:, None] - distances[anchors[:, None], chosen]

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from jule.backward.augment import small_warps
-from jule.backward.batches import cluster_batches, random_batches
+from jule.backward.batches import Pairs, cluster_batches, random_batches, with_pairs
 from jule.backward.embedder import Embedder, as_images
 from jule.backward.loss import weighted_triplet_loss
 from jule.backward.memory import keep_freed_memory
@@ -50,6 +50,7 @@ def train(
     first_step: int = 0,
     settings: Training | None = None,
     seed: int | list[int] = 0,
+    pairs: Pairs | None = None,
     progress: Callable[[float], None] | None = None,
     ranks: Ranks = ALONE,
 ) -> list[float]:
@@ -69,6 +70,8 @@ def train(
         Learning rate, loss, batches and augmentation.
     seed
         Random seed of batches, negatives and augmentation.
+    pairs
+        Pairs of one cluster and of different clusters of which some are added to every batch.
     progress
         Called after every batch with the fraction done.
     ranks
@@ -93,6 +96,8 @@ def train(
     rng = np.random.default_rng(seed)
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     batches = _batches(settings, labels, rng)
+    if pairs is not None and len(pairs):
+        batches = with_pairs(batches, labels, pairs, rng)
     clusters = torch.from_numpy(labels.astype(np.int64))
     losses = []
     embedder.train()
@@ -113,6 +118,7 @@ def train(
             negatives=settings.negatives,
             n_negatives=settings.n_negatives,
             generator=generator,
+            apart=None if pairs is None else torch.from_numpy(pairs.apart_in(batch)).to(device),
         )
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

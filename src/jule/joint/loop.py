@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from jule.backward import Embedder, build_embedder
+from jule.backward.batches import Pairs
 from jule.backward.embedder import get_weights, set_weights
 from jule.backward.training import check_not_collapsed
 from jule.evaluation import accuracy, nmi
@@ -244,7 +245,7 @@ def _with_initial_clusters(
     tree = merge_tree(representation, clusters, config)
     k = _target(representation, tree, config)
     if tree.n_initial < k:  # the user asked for more clusters than there are initial ones
-        clusters = tree.cut(k)
+        clusters = tree.cut(min(k, tree.n_different))
     eta = config.eta or _even_rate(max(tree.n_initial, k), k, config.n_periods)
     return replace(state, labels=clusters, eta=eta, representation=None), tree, k
 
@@ -261,7 +262,8 @@ def _target(representation: Representation, tree: MergeTree, config: Config) -> 
         k, times = config.n_clusters or 1, config.ends_at
     else:
         k, times = choice.k, TIMES_A_GUESS
-    return max(k, min(round(times * k), tree.n_initial), tree.fewest)
+    k = max(k, min(round(times * k), tree.n_initial), tree.fewest)
+    return min(k, tree.n_different)  # must-links are never divided
 
 
 def _even_rate(n_initial: int, k: int, n_periods: int) -> float:
@@ -301,6 +303,7 @@ def next_period(
         first_step=state.step,
         settings=config.training(state.warp),
         seed=[config.seed + state.member, state.round, state.number],
+        pairs=None if state.constraints is None else _pairs(state.constraints, samples),
         progress=show and (lambda share: show("training", share)),
     )
     clock.ends("train")
@@ -415,6 +418,15 @@ def join_members(
         representation=joint,
         member_trees=trees,
     )
+
+
+def _pairs(constraints: Constraints, samples: NDArray) -> Pairs:
+    """Return the pairs that constraints ask for, without exact copies: these are alike already."""
+    linked = np.flatnonzero(constraints.units != np.arange(len(samples)))
+    together = np.column_stack((constraints.units[linked], linked))
+    axes = tuple(range(1, samples.ndim))
+    differ = (samples[together[:, 0]] != samples[together[:, 1]]).any(axis=axes)
+    return Pairs(together[differ], constraints.apart)
 
 
 def _can_learn(state: State, config: Config) -> bool:

@@ -189,6 +189,8 @@ def finish(
     space = Space.of(representation.vectors, graph)
     tree = merge_tree(representation, initial_clusters(representation, config), config)
     copies = np.arange(len(state.labels)) if first_copies is None else first_copies
+    if state.constraints is not None:
+        copies = state.constraints.units  # must-links join pictures like exact copies
     n_different = len(np.unique(copies))
     suggested = choose_n_clusters(
         tree,
@@ -233,7 +235,7 @@ def finish(
             labels,
             representation,
             config,
-            copies if state.constraints is None else state.constraints.units,
+            copies,
         ),
         embedding=representation.vectors,
         neighbors=representation.neighbors,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.backward import Embedder, Training, embed, train
+from jule.backward.batches import Pairs
 from jule.backward.embedder import get_weights, set_weights
 from jule.backward.training import EMBED_AT_ONCE
 from jule.forward.cells import Cells, divide
@@ -100,15 +101,18 @@ class Team:
         first_step: int,
         settings: Training,
         seed: list[int],
+        pairs: Pairs | None = None,
         progress: Share | None = None,
     ) -> list[float]:
         """Train a network together; see `jule.backward.train`."""
         how: dict[str, Any] = {"n_steps": n_steps, "first_step": first_step, "seed": seed}
-        work = partial(train, network, samples, labels, settings=settings, progress=progress, **how)
+        how_all = {**how, "settings": settings, "pairs": pairs, "progress": progress}
+        work = partial(train, network, samples, labels, **how_all)
         if not self._is_serving:
             return work()
         about = {"network": _describe(network), "settings": asdict(settings), "how": how}
-        with self._order(TRAIN, about, [labels, *get_weights(network).values()]):
+        given = [] if pairs is None else [pairs.together, pairs.apart]
+        with self._order(TRAIN, about, [labels, *given, *get_weights(network).values()]):
             return work(ranks=self.ranks)
 
     def embed(
@@ -186,7 +190,10 @@ def serve(ranks: Ranks, samples: NDArray, embedder: Embedder) -> bool:
         set_weights(network, dict(zip(names, arrays[-len(names) :], strict=True)))
         if about["do"] == TRAIN:
             settings = Training(**about["settings"])
-            train(network, samples, arrays[0], settings=settings, ranks=ranks, **about["how"])
+            labels, *given = arrays[: -len(names)]
+            pairs = Pairs(*given) if given else None
+            how = {**about["how"], "settings": settings, "pairs": pairs}
+            train(network, samples, labels, ranks=ranks, **how)
         else:
             _embed_share(network, samples, ranks)
 

@@ -313,7 +313,5 @@ def _with_places(before: Editor, grown: RunResults, voted: NDArray[np.int32]) ->
     edits: list[Edit] = []
     for label in np.unique(wanted[wrong_now]).tolist():
         wrong = np.flatnonzero(wrong_now & (wanted == label))
-        edits.append(
-            Edit("place", editor.pictures(wrong), before.typical(label), run=grown.id)
-        )
+        edits.append(Edit("place", editor.pictures(wrong), before.typical(label), run=grown.id))
     return log.add(*edits) if edits else log

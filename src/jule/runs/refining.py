@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.backward import embed
-from jule.backward.embedder import get_weights
 from jule.corrections.constraints import constraints_from
 from jule.files import delay_interrupts
-from jule.joint import finish, joint_learning, represent
-from jule.joint.loop import begin_round
-from jule.joint.state import State
+from jule.forward.constraints import Constraints
+from jule.joint import finish, represent
+from jule.joint.config import Config
+from jule.joint.loop import begin_round, join_members, next_period
+from jule.joint.state import Period, State
 from jule.locks import hold
 from jule.progress import Progress
 from jule.runs.corrected import base_of, correct
@@ -99,31 +99,14 @@ def refine(
     started = time.perf_counter()
     session = EditSession(run)
     found, log = session.found, session.editor.log
-    if found.config.ensemble > 1:
-        raise ValueError(
-            f"{run.folder} has {found.config.ensemble} networks, and only one can be refined: run "
-            "jule cluster again, with --edits"
-        )
     k = len(session.state.numbers)
     config = replace(found.config, n_clusters=k, rounds=1, n_periods=periods, eta=None)
     pictures = base_of(found, found.result).pictures
     constraints = constraints_from(log.in_effect, pictures, found.first_copies)
     embedder = read_network(run, device=device)
-    learned = represent(embed(embedder, samples), config, progress, constraints)
-    start = State(
-        round=-1, network=get_weights(embedder), constraints=constraints, step=_steps(found)
-    )
-    states = joint_learning(
-        samples,
-        embedder,
-        config,
-        state=begin_round(start, learned, config),
-        constraints=constraints,
-        progress=progress,
-    )
-    state = deque(states, maxlen=1).pop()
+    state = _train_on(samples, embedder, config, found.history, constraints, progress)
     result = finish(
-        replace(state, constraints=constraints),
+        state,
         config,
         samples=samples,
         first_copies=found.first_copies,
@@ -142,9 +125,28 @@ def refine(
     return Refined(session.results(), correct(again, log), again, embedder)
 
 
-def _steps(found: RunResults) -> int:
-    """Return how many batches the network has been trained with, for its learning rate."""
-    return sum(period.steps for period in found.history)
+def _train_on(
+    samples: NDArray,
+    embedder: Embedder,
+    config: Config,
+    history: tuple[Period, ...],
+    constraints: Constraints,
+    progress: Progress | None,
+) -> State:
+    """Train each network for one more round, from its own representation; return the last state."""
+    state = State(constraints=constraints)
+    for member in range(config.ensemble):
+        vectors = embed(embedder.member(member), samples)
+        learned = represent(vectors, config, progress, constraints)
+        # The learning rate falls with the batches that this network has been trained with.
+        step = sum(period.steps for period in history if period.member == member)
+        start = replace(state, member=member, round=-1, step=step)
+        state = begin_round(start, learned, config)
+        while not state.ended:
+            state = next_period(state, samples, embedder, config, progress=progress)
+    if config.ensemble == 1:
+        return state
+    return join_members(state, embed(embedder, samples), config, progress=progress)
 
 
 def accept(run: RunFolder, refined: Refined) -> None:
