@@ -1,9 +1,9 @@
 """Corrections: how good suggestions are, and how fast edits, updates and constrained merging are.
 
-`python -m benchmarks.corrections PART ...` measures parts: suggestions, edits, update, refining,
-merging.
-For the first and the third, `--runs` is a folder of finished runs with an open number of clusters,
-named open-DATASET-SEED. For the last, `--before PATH` is a checkout without constraints.
+`python -m benchmarks.corrections PART ...` measures parts: suggestions, edits, apply, update,
+refining, merging. For suggestions and update, `--runs` is a folder of finished runs with an open
+number of clusters, named open-DATASET-SEED. For merging, `--before PATH` is a checkout
+without constraints.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from jule.joint import Config, init_network
 from jule.joint.result import Result, recut, with_labels
 from jule.paper.records import read_record
 from jule.runs.corrected import base_of
-from jule.runs.edits import EditSession, apply_edits
+from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder, create_run
+from jule.runs.names import DIGESTS
 from jule.runs.refining import refine
 from jule.runs.results import new_results, read_found, read_results, write_results
 
@@ -190,13 +191,55 @@ def measure_edits() -> dict[str, Any]:
             "near-duplicates": seconds(
                 lambda: near_duplicates(found.neighbors, session.state.labels)
             )[0],
-            "apply": seconds(lambda: apply_edits(run))[0],
         }
         return {
             "ms of an edit": taken,
             "median ms of all": float(np.median(np.concatenate(list(taken.values())))),
             "seconds": others,
         }
+
+
+def measure_apply() -> dict[str, Any]:
+    """Return the processor seconds of `jule apply` on the large run, from start to end.
+
+    The run has a new name and a new move each time. The fastest of several turns counts: other
+    programs on the same cores make a process slower. `import numpy` shows by how much.
+    """
+    taken: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        run = large_run(Path(folder) / "run")
+        command = ["-m", "jule", "apply", str(run.folder)]
+        processor_seconds(command)  # makes the page, and compiles what is not yet compiled
+        for turn in range(TURNS // 2):
+            session = EditSession(run)
+            editor = session.editor
+            session.add(editor.name(turn, f"name {turn}"))
+            session.add(editor.move(range(1000 * turn, 1000 * turn + 200), 50))
+            session.add(editor.split(60 + turn))
+            for name, what in (
+                ("import numpy", ["-c", "import numpy"]),
+                ("apply --no-page", [*command, "--no-page"]),
+                ("apply", command),
+            ):
+                taken.setdefault(name, []).append(processor_seconds(what))
+    return {
+        "processor seconds": taken,
+        "fastest": {name: min(values) for name, values in taken.items()},
+    }
+
+
+def processor_seconds(arguments: list[str]) -> float:
+    """Return the processor seconds of a Python process, as users start it: with stored bytecode."""
+    environment = {**os.environ, "PYTHONPATH": str(Path("src").resolve())}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    before = os.times()
+    subprocess.run(
+        [sys.executable, *arguments], check=True, env=environment, stdout=subprocess.DEVNULL
+    )
+    after = os.times()
+    return (after.children_user - before.children_user) + (
+        after.children_system - before.children_system
+    )
 
 
 def large_run(folder: Path, n: int = N_LARGE, wide: int = 160) -> RunFolder:
@@ -230,7 +273,7 @@ def large_run(folder: Path, n: int = N_LARGE, wide: int = 160) -> RunFolder:
     source = folder.with_suffix(".npy")
     np.save(source, images)
     run = create_run(folder, config, fingerprint(images), source=str(source))
-    write_atomic(run.path("digests.npy"), array_bytes(digests_of(images)))
+    write_atomic(run.path(DIGESTS), array_bytes(digests_of(images)))
     names = [f"photos/2024/IMG_{number:06d}.jpg" for number in range(n)]
     results = new_results(config, result, (), names=names)
     write_results(run, results, init_network(images, config))
@@ -367,7 +410,10 @@ def main() -> None:
     """Measure the parts that were asked for; other parts of the result file stay."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", default=["edits"], help="suggestions, edits, update, refining, merging"
+        "parts",
+        nargs="*",
+        default=["edits"],
+        help="those above",
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--before", type=Path)
@@ -382,6 +428,8 @@ def main() -> None:
                 measured[part] = measure_suggestions(given.runs)
             elif part == "update":
                 measured[part] = measure_update(given.runs)
+            elif part == "apply":
+                measured[part] = measure_apply()
             elif part == "refining":
                 measured[part] = measure_refining()
             elif part == "merging":

@@ -45,6 +45,7 @@ def linkage(results: Path) -> str:
 def corrections(results: Path) -> str:
     found = read_measured(results, "corrections")
     edits, merging, update = found["edits"], found["merging"], found["update"]
+    apply = found["apply"]["fastest"]
     times = [max(values) for values in edits["ms of an edit"].values()]
     rows = [
         ["an edit saved, median", f"{edits['median ms of all']:.0f} ms"],
@@ -52,7 +53,9 @@ def corrections(results: Path) -> str:
         ["pairs that are probably the same", f"{edits['seconds']['same pairs']:.1f} s"],
         ["clusters to split first", f"{edits['seconds']['strangers']:.1f} s"],
         ["near-duplicates", f"{edits['seconds']['near-duplicates']:.2f} s"],
-        ["`jule apply`, without the page", f"{edits['seconds']['apply']:.1f} s"],
+        ["`jule apply --no-page`, processor time", f"{apply['apply --no-page']:.1f} s"],
+        ["`jule apply`, which makes the page, too", f"{apply['apply']:.1f} s"],
+        ["`import numpy` at the same time, for comparison", f"{apply['import numpy']:.2f} s"],
         [
             f"{update['images added']:,} images added to a run of {update['images before']:,}",
             f"{update['seconds']:.1f} s",
@@ -64,6 +67,15 @@ def corrections(results: Path) -> str:
         ],
     ]
     return markdown(["", "measured"], rows)
+
+
+def refining(results: Path) -> str:
+    scores = read_measured(results, "corrections")["refining"]["scores"]
+    rows = [
+        [name, mean_and_spread(found, "nmi", 3), mean_and_spread(found, "ac", 3)]
+        for name, found in scores.items()
+    ]
+    return markdown(["", "NMI", "AC"], rows)
 
 
 def suggestions(results: Path) -> str:
@@ -514,6 +526,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "few": few,
     "kernel": kernel,
     "corrections": corrections,
+    "refining": refining,
     "suggestions": suggestions,
     "ranks": ranks,
 }

@@ -222,3 +222,17 @@ def test_a_locked_run_is_waited_for_and_then_reported(run, monkeypatch):
     done.set()
     thread.join()
     session.add(session.editor.name(0, "cats"))
+
+
+def test_a_cut_keeps_linked_pictures_of_the_shelf_together(run):
+    session = EditSession(run)
+    one, two = (int(np.flatnonzero(session.state.labels == label)[0]) for label in (0, 1))
+    session.add(session.editor.must_link([one, two]))
+    session.add(session.editor.shelve([one]))
+    session.add(session.editor.cut(2))
+    assert (session.state.labels[[one, two]] == -1).all()
+    assert len(session.state.numbers) == 2
+    everything = range(len(session.state.labels))
+    session.add(session.editor.shelve(everything))
+    session.add(session.editor.cut(3))  # of what would be there
+    assert session.results().shelf == 0

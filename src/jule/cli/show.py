@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.cli.output import say, say_table
+from jule.cli.reading import counted_clusters
 from jule.runs.results import RunResults
 
 MOST_ROWS = 30
@@ -35,6 +36,9 @@ def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
     say_table(columns, rows)
     if len(sizes) > MOST_ROWS:
         say(f"... and {len(sizes) - MOST_ROWS} more")
+    if results.shelf is not None:
+        counted = counted_clusters(results.shelf, int(sizes[results.shelf]))
+        say(f"{counted} ({names[results.shelf]}), which is number {results.shelf}")
     if results.scores is not None:
         titles = {"sf": "SF", "rc": "RC"}
         if result.chosen == "linkage":

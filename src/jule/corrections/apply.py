@@ -421,6 +421,7 @@ def _must_link(edited: _Edited, edit: Edit) -> None:
 def _cannot_link(edited: _Edited, edit: Edit) -> None:
     found, others = edited.find(edit.pictures), edited.find(edit.others)
     paths = edited.base.pictures.paths
+    known = set(edited.apart)
     for one in found.tolist():
         for other in others.tolist():
             if edited.units[one] == edited.units[other]:
@@ -428,7 +429,8 @@ def _cannot_link(edited: _Edited, edit: Edit) -> None:
                     f"{paths[one]} and {paths[other]} are exact copies, or belong together (a "
                     "must-link), so they cannot be kept apart"
                 )
-            if (one, other) not in edited.apart:
+            if (one, other) not in known:
+                known.add((one, other))
                 edited.apart.append((one, other))
     free: list[int] = []
     for other in others.tolist():

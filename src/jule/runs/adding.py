@@ -165,6 +165,8 @@ def grow(
         (m, d) representation of the new ones.
     """
     state = editor.state
+    if len(state.numbers) == 0:
+        raise ValueError("all pictures are on the shelf, so new ones have no cluster to join: undo")
     result = found.result
     n, m = len(result.labels), len(new)
     k = count_neighbors(n, found.config)

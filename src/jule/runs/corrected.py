@@ -93,12 +93,14 @@ def hard_constraints(state: Corrected) -> Constraints | None:
 
 def _without_shelf(now: Corrected, automatic: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return labels in which pictures on the shelf are with most of their automatic cluster."""
+    if len(now.numbers) == 0:
+        return automatic[now.units]
     labels, shelved = now.labels.copy(), now.labels == SHELF
     for cluster in np.unique(automatic[shelved]).tolist():
         inside = labels[(automatic == cluster) & ~shelved]
         label = np.bincount(inside).argmax() if len(inside) else now.numbers[0]
         labels[shelved & (automatic == cluster)] = label
-    return labels
+    return labels[now.units]  # pictures with a must-link may come from several clusters
 
 
 def correct(results: RunResults, log: EditLog) -> RunResults:
