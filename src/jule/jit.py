@@ -89,7 +89,7 @@ def _names_in(code: CodeType) -> Iterator[str]:
             yield from _names_in(constant)
 
 
-def njit(function: Callable | None = None, **options: Any) -> Any:
+def njit(function: Callable | None = None, **options: Any) -> Callable:
     """Make a kernel of a function, like `numba.njit`.
 
     Examples
