@@ -320,9 +320,10 @@ def measure_refining() -> dict[str, Any]:
     of another class, the most doubtful ones get a must-link to a typical picture of their own
     class. The same training without corrections is measured for comparison.
     """
-    images, classes = flowers()
+    images, kinds = flowers()
     vectors = encode_images(photos_encoder(), images)
-    n, k = len(images), len(np.unique(classes))
+    named, classes = np.unique(kinds, return_inverse=True)
+    n, k = len(images), len(named)
     measured: dict[str, list[dict[str, float]]] = {name: [] for name in REFINED}
     for seed in SEEDS:
         with tempfile.TemporaryDirectory() as folder:
