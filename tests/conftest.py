@@ -12,6 +12,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Tests run in parallel, one per core: more threads would only wait for each other. Set before
 # anything loads torch, and inherited by every process that a test starts.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The kernels of numba have a thread per core anyway. Where others use the cores, a thread that
+# spins while it waits takes many times as long as a small kernel.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from types import SimpleNamespace
 
