@@ -13,7 +13,7 @@ from jule.evaluation import accuracy
 from jule.images import load_dataset
 
 SIZE = 2
-SECONDS = 240  # after which processes count as hanging
+SECONDS = 900  # after which processes count as hanging
 
 
 @pytest.fixture(scope="module")

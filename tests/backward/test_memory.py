@@ -33,7 +33,7 @@ assert resident() - before < 2**26
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc can be told")
 def test_memory_is_kept_inside_and_handed_back_after():
-    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, timeout=600)
 
 
 def test_errors_pass_through():

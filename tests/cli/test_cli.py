@@ -114,7 +114,7 @@ def test_ctrl_c_tells_how_to_resume_and_resuming_finishes_the_run(jule, tmp_path
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=600)
     assert process.returncode == 130
     assert "stopped; resume with: jule resume run" in errors
     assert "Traceback" not in errors

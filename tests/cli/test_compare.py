@@ -229,7 +229,7 @@ def test_ctrl_c_shows_and_writes_what_is_done(stop, vectors, monkeypatch):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     os.kill(process.pid, stop)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 130, err
     assert "K-means" in out
     assert "1.000" in out

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from jule.runs.results import read_results
 
 COMMAND = Path(__file__).with_name("short_jule.py")
 N = 300
-SECONDS = 240  # after which a process that should have ended counts as hanging
+SECONDS = 900  # after which a process that should have ended counts as hanging
 
 
 @pytest.fixture(autouse=True)
@@ -48,10 +49,16 @@ def digits(tmp_path_factory):
     return folder
 
 
+# The system gives higher ports to whoever asks for any, perhaps before our processes have started.
+PORTS = iter(range(20_000 + os.getpid() % 10_000, 32_000))
+
+
 def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def torchrun(size, *arguments, cwd):

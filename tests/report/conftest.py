@@ -9,6 +9,7 @@ import pytest
 from jule.images import load_dataset
 from jule.report import Report
 from tests.report.made import run_of
+from tests.report.waiting import TIMEOUT, rest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = (
@@ -46,7 +47,7 @@ def visit(browser):
             has_touch=touch,
             is_mobile=touch,
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(TIMEOUT)
         page = context.new_page()
         complaints, asked = [], []
         page.on("console", lambda message: complaints.append(f"{message.text} {message.location}"))
@@ -57,7 +58,7 @@ def visit(browser):
         page.wait_for_selector(".card", state="attached")
         page.asked = asked
         yield page
-        page.wait_for_timeout(250)  # what was put off until the slider rests
+        rest(page)  # complaints may come late
         assert [each for each in complaints if not missing or missing not in each] == []
         assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
         context.close()

@@ -14,6 +14,7 @@ from jule.report import Report
 from jule.runs.results import read_results
 from jule.text import defuse
 from tests.report.made import HOSTILE, blobs, page_of, results_of
+from tests.report.waiting import TIMEOUT, rest
 
 
 def n_cards(page):
@@ -58,16 +59,24 @@ def test_every_picture_is_the_right_one(visit, page, images):
             assert int(np.argmax(alike)) == int(button.get_attribute("data-image"))
 
 
+def wait_until_asked(page, part):
+    """Wait until the page has asked for an address with this part."""
+    for _ in range(TIMEOUT // 20):
+        if any(part in url for url in page.asked):
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError(page.asked)
+
+
 def test_pictures_of_a_large_run_lie_beside_the_page(visit, tmp_path):
     many = np.round(255 * blobs(2300, (10, 10), k=4)).astype(np.uint8)
     path = page_of(tmp_path, results_of(many, 4), many)
     assert len(list((tmp_path / "page_pictures").iterdir())) >= 1
     with visit(path) as shown:
-        shown.wait_for_timeout(300)
-        assert any("page_pictures/" in url for url in shown.asked)
+        wait_until_asked(shown, "page_pictures/")
         for _ in range(4):
             shown.click("#zoom-in")  # near enough, the map draws pictures
-        shown.wait_for_timeout(300)
+        rest(shown)
         shown.locator(".card .open").first.click()
         assert shown.locator("#group-dialog .pic").count() == 300
         assert shown.locator("#group-dialog .more").count() == 1
@@ -157,7 +166,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(visit, page, scheme
     with visit(page, width=360, height=760, scheme=scheme, touch=True) as shown:
         shown.evaluate("document.getElementById('computed').open = true")
         shown.evaluate("jule.show(30)")
-        shown.wait_for_timeout(250)
+        rest(shown)
         assert shown.evaluate("document.documentElement.scrollWidth") <= 360
         keep_picture(shown, f"test-phone-{scheme}")
         cards, map_top = shown.evaluate(
@@ -205,8 +214,9 @@ def test_an_image_is_enlarged_from_its_original(visit, images, tmp_path, keep_pi
             assert shown.evaluate("document.querySelector('#image-dialog img').naturalWidth") == 240
             assert shown.inner_text("#image-dialog-title") == names[image]
         keep_picture(shown, "test-original")
-        shown.evaluate("jule.open(2)")
-        shown.wait_for_timeout(200)
+        with shown.expect_event("requestfailed"):
+            shown.evaluate("jule.open(2)")
+        rest(shown)
         assert shown.locator("#image-dialog img").count() == 0
         assert shown.is_visible("#image-dialog .large .picture")
 
@@ -220,7 +230,7 @@ def test_no_name_leads_out_of_the_folder(visit, images, tmp_path, name):
     )
     with visit(path) as shown:
         shown.evaluate("jule.open(1)")
-        shown.wait_for_timeout(100)
+        rest(shown)
         assert len(shown.asked) == 1 + sum(url.startswith("data:") for url in shown.asked)
         assert shown.locator("#image-dialog img").count() == 0
 

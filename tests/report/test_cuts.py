@@ -10,6 +10,7 @@ from jule.joint.clustering import min_size
 from jule.joint.result import recut
 from jule.runs.results import read_results
 from tests.report.made import labels_in, name_field, rename
+from tests.report.waiting import rest
 
 N = 400
 KS = [1, 2, 7, 8, 9, 50, 300]
@@ -107,7 +108,7 @@ def test_colours_and_names_stay_with_their_branch(visit, page):
 
 
 def leaves(page):
-    page.wait_for_timeout(300)
+    rest(page)
     names = page.locator(".leaves .group-link span").all_inner_texts()
     sizes = page.locator(".leaves li > .hint").all_inner_texts()
     return dict(zip(names, map(int, sizes), strict=True)), len(names)
@@ -133,7 +134,7 @@ def test_what_joins_next_shows_the_clusters_that_are_shown(visit, page):
         shown.locator(".joint").first.press("Enter")
         assert shown.evaluate("jule.shown") == 7
         shown.evaluate("jule.show(1)")
-        shown.wait_for_timeout(300)
+        rest(shown)
         assert not shown.is_visible("#merges")
 
 
@@ -151,7 +152,7 @@ def test_an_overlapping_press_goes_to_the_nearest_dot(visit, page):
             shown.touchscreen.tap(x, y)
             assert shown.evaluate("jule.shown") == clusters
             shown.evaluate("jule.show(12)")
-            shown.wait_for_timeout(250)
+            rest(shown)
 
 
 def test_the_slider_goes_by_key_by_button_and_by_mouse(visit, page):

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 
 from tests.report.made import page_of, results_of
+from tests.report.waiting import draw
 
 
 def labels_of(page):
-    page.wait_for_timeout(100)
+    draw(page)
     return page.evaluate("jule.map.labels")
 
 
 def n_in_view(page):
-    page.wait_for_timeout(100)
+    draw(page)
     return page.evaluate(
         "jule.map.xs.filter((x, i) => x >= 0 && x <= jule.map.width"
         " && jule.map.ys[i] >= 0 && jule.map.ys[i] <= jule.map.height).length"
@@ -100,12 +101,12 @@ def test_the_map_can_be_turned_zoomed_and_pointed_at(visit, page):
         canvas.focus()
         before = canvas.screenshot()
         shown.keyboard.press("ArrowLeft")
-        shown.wait_for_timeout(100)
+        draw(shown)
         assert canvas.screenshot() != before
         for key in ("+", "+", "-", "0"):
             shown.keyboard.press(key)
         shown.click("#map-views button:has-text('PCA')")
-        shown.wait_for_timeout(100)
+        draw(shown)
         box = canvas.bounding_box()
         x, y = shown.evaluate("[jule.map.xs[0], jule.map.ys[0]]")
         shown.mouse.move(box["x"] + x, box["y"] + y)
@@ -120,6 +121,6 @@ def test_a_learned_map_is_shown_first(visit, images, tmp_path):
         at = np.array(shown.evaluate("Array.from(jule.map.xs)"))
         assert np.corrcoef(at, places[:, 0])[0, 1] > 0.999
         shown.click("#map-views button:has-text('PCA')")
-        shown.wait_for_timeout(100)
+        draw(shown)
         assert np.corrcoef(shown.evaluate("Array.from(jule.map.xs)"), at)[0, 1] < 0.9
         assert len(labels_of(shown)) > 0

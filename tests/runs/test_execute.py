@@ -241,7 +241,7 @@ def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_happened(digits, whol
         [sys.executable, "-c", KILLER, tmp_path / "samples.npy", *(run.folder for run in runs)],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1800,
         env={**os.environ, "NUMBA_THREADING_LAYER": "workqueue"},  # the one that can be forked
     )
     assert done.returncode == 0, done.stderr

@@ -33,7 +33,7 @@ class Client:
 
     def ask(self, path="", body=None, *, root=None, method=None, **headers):
         """Ask for a path below the token, or below another root."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.parts.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.parts.port, timeout=300)
         target = (self.parts.path if root is None else root) + path
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if body is not None:
@@ -73,7 +73,7 @@ def running(desk):
             yield Client(address)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(300)
             assert not thread.is_alive()
 
 

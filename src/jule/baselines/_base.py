@@ -63,6 +63,7 @@ class BaseClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self,
             X,
             dtype=[np.float64, np.float32],
+            order="C",  # one layout, so that kernels are compiled once
             ensure_min_samples=2,
             ensure_non_negative=self._non_negative,
         )

@@ -184,7 +184,7 @@ def test_a_damaged_hdf5_file_is_read_or_a_value_error(tmp_path):
         file.create_dataset("images", data=IMAGES, compression="gzip")
         file["labels"] = np.arange(6)
     done = subprocess.run(
-        [sys.executable, "-c", HDF5, tmp_path / "a.h5"], capture_output=True, text=True, timeout=300
+        [sys.executable, "-c", HDF5, tmp_path / "a.h5"], capture_output=True, text=True, timeout=900
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.startswith("read")
