@@ -176,6 +176,26 @@ def test_offsets_do_not_overflow_where_edges_outnumber_int32():
     assert SAMPLE["in_start"] == SAMPLE["in_stop"] == np.int64
 
 
+def test_affinities_can_rise():
+    # Eq. 13 is a sum: 2 has affinity 2 with 0 and with 1, but 3 with both of them together.
+    graph = Digraph(np.array([[1, 2], [0, 2], [0, 1]], np.int32), np.ones((3, 2)), 1.0)
+    nodes, affinities = merge_clusters(graph, np.arange(3), n_near=1)
+    assert nodes.tolist() == [[0, 1], [2, 3]]
+    assert affinities.tolist() == [2.0, 3.0]
+
+
+def test_a_merge_can_create_affinity():
+    # The edges 0 -> 2 -> 1: no affinity of 2 with 0 or with 1, but with both of them together.
+    indices = np.array([[1, 2], [0, 3], [1, 3], [2, 0]], np.int32)
+    weights = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.125], [0.125, 0.0]])
+    w = oracle.dense_graph(indices, weights)
+    for other in (0, 1):
+        assert oracle.flow(w, [2], [other]) == oracle.flow(w, [other], [2]) == 0
+    nodes, affinities = merge_clusters(Digraph(indices, weights, 1.0), np.arange(4), n_near=1)
+    assert nodes[:2].tolist() == [[0, 1], [2, 4]]
+    assert affinities[:2].tolist() == [2.0, 0.25]
+
+
 def test_progress_reaches_the_end():
     graph = random_graph(1, 100, 8, dyadic=False)
     shares = []
