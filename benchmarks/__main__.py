@@ -25,6 +25,7 @@ from benchmarks import (
     report,
     rival_memory,
     rounder,
+    rounds,
     serve,
     small,
     spectral,
@@ -58,6 +59,7 @@ ALL = (
     deep,
     kernel,
     rounder,
+    rounds,
     ranks,
     corrections,
 )

@@ -44,7 +44,7 @@ def shifted_mnist(n: int) -> np.ndarray:
     """Return MNIST digits, each shifted by up to two pixels, as principal components."""
     images = load_dataset("mnist").images
     rng = np.random.default_rng(0)
-    pick = np.concatenate([rng.permutation(len(images)) for _ in range(-(-n // len(images)))])[:n]
+    pick = _picks(n, len(images), rng)
     shifts = rng.integers(-2, 3, (n, 2))
     axes = PCA(DIMENSIONS, random_state=0).fit(prepare(images, "l2"))
     blocks = []
@@ -54,6 +54,18 @@ def shifted_mnist(n: int) -> np.ndarray:
             block[at] = np.roll(block[at], shift, axis=(0, 1))
         blocks.append(axes.transform(prepare(block, "l2")).astype(np.float32))
     return np.concatenate(blocks)
+
+
+def shifted_mnist_labels(n: int) -> np.ndarray:
+    """Return the digits that `shifted_mnist` shows."""
+    labels = load_dataset("mnist").labels
+    return labels[_picks(n, len(labels), np.random.default_rng(0))]
+
+
+def _picks(n: int, n_images: int, rng: np.random.Generator) -> np.ndarray:
+    """Return n images, in random order, each as often as any other, or once more."""
+    turns = -(-n // n_images)
+    return np.concatenate([rng.permutation(n_images) for _ in range(turns)])[:n]
 
 
 DATA = {"gaussians": gaussians, "shifted mnist": shifted_mnist}

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.common import mean_and_spread, read_measured
 from benchmarks.tables_of_rivals import RIVALS
+from benchmarks.tables_of_scale import SCALE
 from jule.paper.records import read_record
 from jule.paper.tables import fill_pages, markdown
 
@@ -529,6 +530,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "refining": refining,
     "suggestions": suggestions,
     "ranks": ranks,
+    **SCALE,
 }
 
 

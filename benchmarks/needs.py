@@ -1,0 +1,123 @@
+"""What ten million, a hundred million and a billion images would need, from measured records."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.common import read_measured
+from jule.paper.tables import markdown
+
+SIZES = (10_000_000, 100_000_000, 1_000_000_000)
+NETWORK = "MNIST, 28 x 28"
+DATA = "shifted mnist"
+DIMENSIONS = 160
+N_NEIGHBORS = 20
+PIXELS = 28 * 28
+MACHINE = 64 * 2**30  # bytes
+UNITS = (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
+
+
+class Law(NamedTuple):
+    """Seconds = coefficient * n ** exponent, measured up to some n; None if by the image."""
+
+    coefficient: float
+    exponent: float
+    largest: int | None
+
+    def seconds(self, n: int) -> float:
+        return self.coefficient * float(n) ** self.exponent
+
+
+def fit(points: list[tuple[int, float]]) -> Law:
+    """Fit a power law by least squares of the logarithms.
+
+    Examples
+    --------
+    >>> round(fit([(10, 3.0), (100, 300.0)]).exponent, 6)
+    2.0
+    """
+    n, seconds = np.log(np.array(points, float)).T
+    exponent, log_coefficient = np.polyfit(n, seconds, 1)
+    return Law(math.exp(log_coefficient), float(exponent), max(point[0] for point in points))
+
+
+def laws(results: Path) -> dict[str, Law]:
+    """Return a law for every stage: of whole runs if they were measured, or of single stages."""
+    if (results / "benchmarks" / "million.json").exists():
+        return _laws_of_runs(read_measured(results, "million"))
+    curve = read_measured(results, "growth")["curves"][DATA]
+    rate = read_measured(results, "training")["steps"][NETWORK]["jule images/s"]
+    exact = [at for at in curve if at["neighbours"] == "exact"][-1]
+    approximate = [at for at in curve if at["neighbours"] == "approximate"]
+    return {
+        "training, one epoch": Law(1 / rate, 1.0, None),
+        "exact neighbours": Law(exact["seconds for neighbours"] / exact["n"] ** 2, 2.0, exact["n"]),
+        "approximate neighbours": fit(
+            [(at["n"], at["seconds for neighbours"]) for at in approximate]
+        ),
+        "merging, tree and cut": fit([(at["n"], at["seconds"]) for at in curve]),
+    }
+
+
+def _laws_of_runs(runs: Any) -> dict[str, Law]:
+    names = {name: None for run in runs for name in run["stages"]}
+    points = {
+        name: [(run["n"], run["stages"][name]) for run in runs if run["stages"].get(name, 0) > 0]
+        for name in names
+    }
+    return {name: fit(points[name]) for name in names if len(points[name]) > 1}
+
+
+def bytes_per_image(results: Path) -> float:
+    """Return the memory per image while clusters are merged: vectors, neighbours, merging."""
+    curves = read_measured(results, "growth")["curves"].values()
+    merging = max(curve[-1]["MiB above input"] * 2**20 / curve[-1]["n"] for curve in curves)
+    return float(4 * DIMENSIONS + 24 * N_NEIGHBORS + merging)
+
+
+def needs(results: Path) -> str:
+    """Render time, memory and machines for numbers of images that were not measured."""
+    rows = [
+        [
+            name,
+            f"{law.exponent:.2f}",
+            f"{law.largest:,}" if law.largest else "images per second",
+            *(duration(law.seconds(n)) for n in SIZES),
+        ]
+        for name, law in laws(results).items()
+    ]
+    memory = bytes_per_image(results)
+    rows += [
+        ["memory of rank 0", "1", "", *(f"{memory * n / 1e9:,.0f} GB" for n in SIZES)],
+        [
+            "the same in machines of 64 GiB",
+            "1",
+            "",
+            *(f"{math.ceil(memory * n / MACHINE):,}" for n in SIZES),
+        ],
+        [
+            "pixels in the cache, 28 x 28",
+            "1",
+            "",
+            *(f"{PIXELS * n / 1e9:,.0f} GB" for n in SIZES),
+        ],
+    ]
+    header = ["", "grows with n to the power of", "measured up to n ="]
+    return markdown([*header, *(f"{n:,}" for n in SIZES)], rows)
+
+
+def duration(seconds: float) -> str:
+    """Render a time in the largest unit of which there are two or more.
+
+    Examples
+    --------
+    >>> duration(5400), duration(7200)
+    ('90 minutes', '2.0 hours')
+    """
+    unit, length = next((found for found in UNITS if seconds >= 2 * found[1]), UNITS[-1])
+    count = seconds / length
+    return f"{count:.1f} {unit}" if count < 10 else f"{count:,.0f} {unit}"
