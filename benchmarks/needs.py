@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.common import read_measured
+from jule.joint.clustering import MOST_EXACT
 from jule.paper.tables import markdown
 
 SIZES = (10_000_000, 100_000_000, 1_000_000_000)
@@ -48,7 +49,11 @@ def fit(points: list[tuple[int, float]]) -> Law:
 def laws(results: Path) -> dict[str, Law]:
     """Return a law for every stage: of whole runs if they were measured, or of single stages."""
     if (results / "benchmarks" / "million.json").exists():
-        return _laws_of_runs(read_measured(results, "million"))
+        rows = read_measured(results, "million")["rows"]
+        # Smaller runs search exactly, which follows another law.
+        large = [row for row in rows if row["n"] > MOST_EXACT]
+        if len(large) > 1:
+            return _laws_of_runs(large)
     curve = read_measured(results, "growth")["curves"][DATA]
     rate = read_measured(results, "training")["steps"][NETWORK]["jule images/s"]
     exact = [at for at in curve if at["neighbours"] == "exact"][-1]
@@ -63,7 +68,7 @@ def laws(results: Path) -> dict[str, Law]:
     }
 
 
-def _laws_of_runs(runs: Any) -> dict[str, Law]:
+def _laws_of_runs(runs: list[dict[str, Any]]) -> dict[str, Law]:
     names = {name: None for run in runs for name in run["stages"]}
     points = {
         name: [(run["n"], run["stages"][name]) for run in runs if run["stages"].get(name, 0) > 0]
