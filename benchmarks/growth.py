@@ -58,8 +58,8 @@ def shifted_mnist(n: int) -> np.ndarray:
 
 def shifted_mnist_labels(n: int) -> np.ndarray:
     """Return the digits that `shifted_mnist` shows."""
-    labels = load_dataset("mnist").labels
-    return labels[_picks(n, len(labels), np.random.default_rng(0))]
+    labels: np.ndarray = load_dataset("mnist").labels
+    return np.take(labels, _picks(n, len(labels), np.random.default_rng(0)))
 
 
 def _picks(n: int, n_images: int, rng: np.random.Generator) -> np.ndarray:

@@ -30,7 +30,7 @@ class Law(NamedTuple):
     largest: int | None
 
     def seconds(self, n: int) -> float:
-        return self.coefficient * float(n) ** self.exponent
+        return float(self.coefficient * n**self.exponent)
 
 
 def fit(points: list[tuple[int, float]]) -> Law:
@@ -95,22 +95,18 @@ def needs(results: Path) -> str:
         ]
         for name, law in laws(results).items()
     ]
-    memory = bytes_per_image(results)
+    merging = bytes_per_image(results)
+    sizes = {
+        "memory of rank 0 while it merges": merging,
+        "float32 pixels and their centred copy, while inputs are searched": 8 * PIXELS,
+        "pixels in the cache": PIXELS,
+    }
     rows += [
-        ["memory of rank 0", "1", "", *(f"{memory * n / 1e9:,.0f} GB" for n in SIZES)],
-        [
-            "the same in machines of 64 GiB",
-            "1",
-            "",
-            *(f"{math.ceil(memory * n / MACHINE):,}" for n in SIZES),
-        ],
-        [
-            "pixels in the cache, 28 x 28",
-            "1",
-            "",
-            *(f"{PIXELS * n / 1e9:,.0f} GB" for n in SIZES),
-        ],
+        [name, "1", "", *(f"{size * n / 1e9:,.0f} GB" for n in SIZES)]
+        for name, size in sizes.items()
     ]
+    machines = [f"{math.ceil(merging * n / MACHINE):,}" for n in SIZES]
+    rows.append(["machines of 64 GiB that would hold what rank 0 needs", "1", "", *machines])
     header = ["", "grows with n to the power of", "measured up to n ="]
     return markdown([*header, *(f"{n:,}" for n in SIZES)], rows)
 

@@ -1,8 +1,10 @@
 """Merging in rounds, compared with the exact order: quality, order and time.
 
 `python -m benchmarks.rounds sets` compares them on the labelled sets, `python -m benchmarks.rounds
-million` on a million shifted digits; what the other one measured is kept. `--neighbors FOLDER`
-stores the samples and neighbours of the million, or reads them from there.
+million` on a million shifted digits. `python -m benchmarks.rounds noise` merges the million in the
+exact order with weights that are changed a little, to see how much a cut depends on nothing that
+matters. What the other parts measured is kept. `--neighbors FOLDER` stores the samples and the
+neighbours of the million, or reads them from there.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from jule.forward import (
     nearest_neighbors,
     prepare,
 )
+from jule.forward.affinity import Digraph
 from jule.forward.agglomerate import grow_tree
 from jule.forward.linkage_state import init_state, sort_by_cluster
 from jule.images import load_dataset
@@ -43,6 +46,7 @@ TIMED = 0.1
 MILLION = 1_000_000
 CUTS = (10, 100, 1_000)
 ALL_ROUNDS_UP_TO = 20_000
+NOISE = 0.001  # of weights
 SEED = 0
 Result = TypeVar("Result")
 
@@ -76,8 +80,7 @@ class Clustered:
 
     def compare(self, more_cuts: tuple[int, ...]) -> dict[str, Any]:
         """Compare rounds with the exact order, for every eps."""
-        numbers = [self.classes, *more_cuts]
-        exact = self.cuts(self.nodes, self.affinities, numbers)
+        exact = self.cuts(self.nodes, self.affinities, [self.classes, *more_cuts])
         found: dict[str, Any] = {
             "samples": len(self.labels),
             "classes": self.classes,
@@ -91,16 +94,36 @@ class Clustered:
         }
         for eps in EPSILONS:
             times, (nodes, affinities, sizes) = self.rounds(eps)
-            own = self.cuts(nodes, affinities, numbers)
             found["rounds"][str(eps)] = {
                 "rounds": len(sizes),
                 "time": times,
-                "NMI with the labels": nmi(self.labels, own[self.classes]),
-                "NMI with the exact cut": {str(k): nmi(exact[k], own[k]) for k in numbers},
-                **self.order(nodes),
+                **self.likeness(nodes, affinities, exact),
             }
             print(eps, found["rounds"][str(eps)], flush=True)
         return found
+
+    def likeness(
+        self,
+        nodes: NDArray[np.int64],
+        affinities: NDArray[np.float64],
+        exact: dict[int, NDArray[np.integer]],
+    ) -> dict[str, Any]:
+        """Compare other merges with the exact order and its cuts."""
+        own = self.cuts(nodes, affinities, list(exact))
+        return {
+            "NMI with the labels": nmi(self.labels, own[self.classes]),
+            "NMI with the exact cut": {str(k): nmi(exact[k], own[k]) for k in exact},
+            **self.order(nodes),
+        }
+
+    def noise(self, more_cuts: tuple[int, ...]) -> dict[str, Any]:
+        """Compare the exact order with that of weights that differ by `NOISE` at most."""
+        exact = self.cuts(self.nodes, self.affinities, [self.classes, *more_cuts])
+        rng = np.random.default_rng(SEED)
+        factors = 1 + NOISE * rng.uniform(-1, 1, self.graph.weights.shape)
+        noisy = Digraph(self.graph.indices, self.graph.weights * factors, self.graph.sigma2)
+        merges = merge_clusters(noisy, self.initial)
+        return {"weights differ by at most": NOISE, **self.likeness(*merges, exact)}
 
     def order(self, nodes: NDArray[np.int64]) -> dict[str, float]:
         """Compare the order of the clusters that both trees have."""
@@ -136,7 +159,7 @@ def measure_set(name: str) -> dict[str, Any]:
     return found
 
 
-def measure_million(folder: Path) -> dict[str, Any]:
+def load_million(folder: Path) -> Clustered:
     path, stored = folder / "shifted mnist.npz", folder / "shifted mnist.vectors.npy"
     if not stored.exists():
         np.save(stored, shifted_mnist(MILLION))
@@ -144,8 +167,7 @@ def measure_million(folder: Path) -> dict[str, Any]:
     if not path.exists():
         save_neighbors(path, nearest_neighbors(vectors, 20, method="approximate", seed=SEED))
     compile_kernels(vectors)
-    clustered = Clustered(vectors, load_neighbors(path), shifted_mnist_labels(MILLION))
-    return clustered.compare(CUTS) | {"times": measure_times(clustered)}
+    return Clustered(vectors, load_neighbors(path), shifted_mnist_labels(MILLION))
 
 
 def compile_kernels(vectors: NDArray[np.floating]) -> None:
@@ -189,9 +211,13 @@ def main(part: str = "all", folder: Path | None = None) -> None:
     measured = read_measured(RESULTS.parent, "rounds") if path.exists() else {}
     if part in ("sets", "all"):
         measured["sets"] = {name: measure_set(name) for name in SETS}
-    if part in ("million", "all"):
+    if part in ("million", "noise", "all"):
         with tempfile.TemporaryDirectory() as temporary:
-            measured["million"] = measure_million(folder or Path(temporary))
+            million = load_million(folder or Path(temporary))
+        if part != "noise":
+            measured["million"] = million.compare(CUTS) | {"times": measure_times(million)}
+        if part != "million":
+            measured["noise"] = million.noise(CUTS)
     if path.exists():  # the other part may have been measured meanwhile
         measured = read_measured(RESULTS.parent, "rounds") | measured
     write(
@@ -210,7 +236,9 @@ def main(part: str = "all", folder: Path | None = None) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="?", default="all", choices=("sets", "million", "all"))
+    parser.add_argument(
+        "part", nargs="?", default="all", choices=("sets", "million", "noise", "all")
+    )
     parser.add_argument("--neighbors", type=Path)
     arguments = parser.parse_args()
     main(arguments.part, arguments.neighbors)

@@ -11,25 +11,32 @@ from benchmarks.needs import needs
 from jule.paper.records import read_record
 from jule.paper.tables import markdown
 
+SETUP = "setup of both"
+
 
 def rounds(results: Path) -> str:
     """Render the quality of merging in rounds, by set and eps."""
     found = read_measured(results, "rounds")
     sets = found["sets"] | {"shifted mnist": found["million"]}
-    rows = [_quality(name, of, eps) for name, of in sets.items() for eps in of["rounds"]]
+    rows = [
+        _quality(name, of, eps, own)
+        for name, of in sets.items()
+        for eps, own in of["rounds"].items()
+    ]
+    noise = f"0, weights ± {found['noise']['weights differ by at most']:.1%}"
+    rows.append(_quality("shifted mnist", found["million"], noise, found["noise"]))
     header = ["", "initial clusters", "eps", "rounds", "NMI, exact", "NMI, rounds"]
     header += ["NMI between both, at K =", "same clusters", "pairs in another order"]
     return markdown(header, rows)
 
 
-def _quality(name: str, of: dict[str, Any], eps: str) -> list[str]:
-    own = of["rounds"][eps]
+def _quality(name: str, of: dict[str, Any], eps: str, own: dict[str, Any]) -> list[str]:
     between = ", ".join(f"{k}: {value:.3f}" for k, value in own["NMI with the exact cut"].items())
     return [
         name,
         f"{of['initial clusters']:,}",
         eps,
-        f"{own['rounds']:,}",
+        f"{own['rounds']:,}" if "rounds" in own else "–",
         f"{of['NMI with the labels, exact']:.3f}",
         f"{own['NMI with the labels']:.3f}",
         between,
@@ -47,7 +54,8 @@ def rounds_times(results: Path) -> str:
     found, timed = record["measured"]["million"], record["settings"]["eps with two workers"]
     times = {"exact order": found["time, exact"]}
     times |= {f"rounds, eps = {eps}": of["time"] for eps, of in found["rounds"].items()}
-    times |= {f"{name}, eps = {timed}": of for name, of in found["times"].items()}
+    for name, of in found["times"].items():
+        times[name if name == SETUP else f"{name}, eps = {timed}"] = of
     exact = found["time, exact"]["processor seconds"]
     rows = [
         [
@@ -61,7 +69,7 @@ def rounds_times(results: Path) -> str:
     ]
     setup, in_turn = (
         found["times"][name]["processor seconds"]
-        for name in ("setup of both", "two workers in turn on one core")
+        for name in (SETUP, "two workers in turn on one core")
     )
     best = setup + (in_turn - setup) / 2
     name = f"two cores that never wait, at best, eps = {timed}"
