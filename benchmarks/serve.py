@@ -133,11 +133,14 @@ def measure_run(n: int) -> dict[str, Any]:
 
 
 def main(counts: Sequence[int] = tuple(WIDE)) -> None:
-    path = RESULTS / "serve.json"
-    found: dict[str, Any] = read_record(path)["measured"] if path.exists() else {}
+    found: dict[str, Any] = {}
     for n in counts:
         found[f"{n:,}"] = measure_run(n)
         print(n, {name: one for name, one in found[f"{n:,}"].items() if name != "ms of an edit"})
+    path = RESULTS / "serve.json"
+    before = read_record(path)["measured"] if path.exists() else {}
+    known = {f"{n:,}" for n in WIDE}
+    found = {count: one for count, one in before.items() if count in known} | found
     settings = {"dimensions": {f"{n:,}": wide for n, wide in WIDE.items()}, "turns": TURNS}
     write("serve", "python -m benchmarks.serve", settings, found)
 
