@@ -120,7 +120,7 @@ def test_constraints_hold_and_say_which_pictures(run):
         session.editor.must_link([a, b]),
         session.editor.merge(0, int(session.state.labels[b])),
     ):
-        with pytest.raises(EditError, match=rf"{a}\.png and {b}\.png have a cannot-link"):
+        with pytest.raises(EditError, match=rf"{a}\.png and {b}\.png do not belong together"):
             session.add(impossible)
     results = session.results()
     for k in (1, 2, 9):
