@@ -90,17 +90,14 @@ def rerun(editor, vectors, k):
 
 
 def check_links(editor):
-    """Every must-link and cannot-link in effect holds, unless the run says that it left it out."""
+    """Every must-link and cannot-link that was not removed or left out holds."""
     state, index = editor.state, editor.base.pictures
-    ignored = {place for place, _, _ in editor.ignored}
-    for place, edit in enumerate(editor.log.in_effect):
-        if place in ignored:
-            continue
-        found = state.labels[index.find_all(edit.pictures)]
-        if edit.kind == "must-link":
+    for link in state.links:
+        found = state.labels[index.find_all(link.pictures)]
+        if link.kind == "must-link":
             assert len(set(found.tolist())) == 1
-        elif edit.kind == "cannot-link":
-            others = state.labels[index.find_all(edit.others)]
+        else:
+            others = state.labels[index.find_all(link.others)]
             assert not set(found[found >= 0].tolist()) & set(others.tolist())
 
 

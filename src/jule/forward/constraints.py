@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jule.forward.init import find_root
+from jule.forward.init import find_root, number_by_first_sample
 from jule.jit import njit
 
 FEW = 1500  # clusters of which all pairs are compared when they are joined by distance
@@ -82,31 +82,22 @@ class Constraints:
     def initial(self, clusters: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return initial clusters that obey the constraints.
 
-        Clusters that share a unit become one. A cluster with samples that are kept apart is then
-        divided into its units, whose merging the linkage decides.
+        A unit of samples from several clusters leaves them for one of its own: whoever links two
+        samples says nothing of their neighbours, which may be wrong. A cluster with samples that
+        are kept apart is divided into its units. The linkage decides how all of these merge.
 
         Examples
         --------
         >>> constraints = Constraints.of(5, must_link=[(0, 2)], cannot_link=[(3, 4)])
         >>> constraints.initial(np.array([0, 0, 1, 2, 2], np.int32)).tolist()
-        [0, 0, 0, 1, 2]
+        [0, 1, 0, 2, 3]
         """
-        n = len(clusters)
-        first = np.full(int(clusters.max()) + 1, n)
-        np.minimum.at(first, clusters, np.arange(n))
-        joined = _units(
-            n,
-            np.concatenate(
-                [
-                    np.column_stack((first[clusters], np.arange(n))),
-                    np.column_stack((self.units, np.arange(n))),
-                ]
-            ),
-        )
-        torn = joined[self.apart[joined[self.apart[:, 0]] == joined[self.apart[:, 1]], 0]]
-        divided = np.where(np.isin(joined, torn), self.units, joined)
-        _, numbers = np.unique(divided, return_inverse=True)  # the first sample of each: in order
-        return numbers.reshape(-1).astype(np.int32)
+        own = len(clusters) + self.units  # numbers that no cluster has
+        leaves = np.isin(self.units, self.units[clusters != clusters[self.units]])
+        divided = np.where(leaves, own, clusters)
+        one, other = divided[self.apart].T
+        divided = np.where(np.isin(divided, one[one == other]), own, divided)
+        return number_by_first_sample(divided)
 
     def broken_by(self, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return which samples have another label than their unit, or that of one kept apart.
