@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.corrections.apply import SHELF, Corrected
 from jule.corrections.editor import Editor
 from jule.corrections.edits import Edit, EditLog
 from jule.files import array_bytes, arrays_bytes, checked_json
@@ -18,10 +19,10 @@ from jule.forward.extend import extend_neighbors, extend_tree
 from jule.images import Samples
 from jule.images.sources.arrays import row_blocks
 from jule.joint.clustering import count_neighbors
-from jule.joint.result import Result
+from jule.joint.result import Result, with_labels
 from jule.locks import hold
 from jule.progress import Progress
-from jule.runs.corrected import base_of, correct, log_bytes
+from jule.runs.corrected import base_of, correct, hard_constraints, log_bytes, without_shelf
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
 from jule.runs.names import (
@@ -42,6 +43,8 @@ from jule.runs.trust import is_signed, sign
 
 if TYPE_CHECKING:
     from jule.joint.lowdim import Map
+
+_Grown = tuple[RunResults, EditLog]
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,7 @@ def grow(
     data: Samples,
     new: NDArray[np.int64],
     embedding: NDArray[np.float32],
-) -> tuple[RunResults, EditLog]:
+) -> _Grown:
     """Return results with new pictures, and edits that put each where its neighbours vote for it.
 
     Parameters
@@ -218,7 +221,7 @@ def grow(
         if found.digests is None
         else np.concatenate([found.digests, data.digests[new]]),
     )
-    return more, _with_places(editor, more, state.numbers[voted].astype(np.int32))
+    return _with_places(editor, more, state.numbers[voted].astype(np.int32))
 
 
 def _first_copies(data: Samples, new: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -306,8 +309,8 @@ def _data_with(data: dict[str, Any], added: NDArray) -> dict[str, Any]:
     return {**data, "shape": shape, "checksum": checksum}
 
 
-def _with_places(before: Editor, grown: RunResults, voted: NDArray[np.int32]) -> EditLog:
-    """Return the edits, with those that put new pictures where the edits alone do not put them."""
+def _with_places(before: Editor, grown: RunResults, voted: NDArray[np.int32]) -> _Grown:
+    """Return the run and its edits, with those that put new pictures where they belong."""
     log = before.log
     editor = Editor(base_of(grown, grown.result), grown.result.embedding, log)
     wanted = np.concatenate([before.state.labels, voted])
@@ -316,4 +319,52 @@ def _with_places(before: Editor, grown: RunResults, voted: NDArray[np.int32]) ->
     for label in np.unique(wanted[wrong_now]).tolist():
         wrong = np.flatnonzero(wrong_now & (wanted == label))
         edits.append(Edit("place", editor.pictures(wrong), before.typical(label), run=grown.id))
-    return log.add(*edits) if edits else log
+    editor.load(log.add(*edits) if edits else log)
+    if _has(editor.state, wanted, before.state):
+        return grown, editor.log
+    return _begin_again(before, grown, wanted)
+
+
+def _has(state: Corrected, labels: NDArray[np.int32], before: Corrected) -> bool:
+    """Return whether a run has the wanted labels, and the names that it had."""
+    same = np.array_equal(state.labels, labels)
+    return same and dict(state.names) == dict(before.names)
+
+
+def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -> _Grown:
+    """Return the run with the wanted clusters as its own, and edits that keep what was corrected.
+
+    Another number of clusters, which a person has chosen, is a cut of the tree of all pictures; of
+    more pictures, the same cut may be another one. Then the clusters as they are become those
+    that edits start from. Names, links and what was moved by hand are said again.
+    """
+    state = before.state
+    n_new = len(wanted) - len(state.labels)
+    units = np.concatenate([state.units, grown.first_copies[-n_new:]])
+    by_hand = np.concatenate([state.by_hand, np.zeros(n_new, bool)])
+    now = replace(state, labels=wanted, by_hand=by_hand, units=units)
+    labels = without_shelf(now, grown.result.labels)
+    labels = np.searchsorted(now.numbers, labels).astype(np.int32)
+    result = with_labels(
+        grown.result,
+        labels,
+        grown.config,
+        first_copies=units,
+        constraints=hard_constraints(now),
+    )
+    result = replace(result, chosen=grown.result.chosen)
+    grown = replace(grown, result=result, id=identify(result.tree, grown.names))
+    editor = Editor(base_of(grown, result), result.embedding)
+    shelved = wanted == SHELF
+    if shelved.any():
+        editor.add(editor.shelve(np.flatnonzero(shelved)))
+    for number, label in enumerate(now.numbers.tolist()):
+        moved = np.flatnonzero((wanted == label) & by_hand)
+        if len(moved):
+            editor.add(editor.move(moved, number))
+    said = [edit for edit in before.log.in_effect if edit.kind == "refuse"]
+    for edit in (*state.links, *said):
+        editor.add(edit)
+    for label, name in state.names.items():
+        editor.add(editor.name(int(np.searchsorted(now.numbers, label)), name))
+    return grown, replace(editor.log, revision=before.log.revision + 1)

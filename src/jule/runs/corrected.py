@@ -75,7 +75,7 @@ def _recut(
     automatic: Result, config: Config, now: Corrected, k: int
 ) -> tuple[NDArray[np.int32], dict[int, str]]:
     """Cut the tree of corrected labels at another number of clusters."""
-    labels, names = replace(now, labels=_without_shelf(now, automatic.labels)).numbered()
+    labels, names = replace(now, labels=without_shelf(now, automatic.labels)).numbered()
     units = now.units
     edited = with_labels(
         automatic, labels, config, first_copies=units, constraints=hard_constraints(now)
@@ -91,7 +91,7 @@ def hard_constraints(state: Corrected) -> Constraints | None:
     return Constraints(state.units, np.array(state.apart, np.int64))
 
 
-def _without_shelf(now: Corrected, automatic: NDArray[np.int32]) -> NDArray[np.int32]:
+def without_shelf(now: Corrected, automatic: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return labels in which pictures on the shelf are with most of their automatic cluster."""
     if len(now.numbers) == 0:
         return automatic[now.units]
