@@ -43,7 +43,7 @@ class Faces(Experiment):
     expected = "40 min"
     datasets = ("ytf-frames", TESTED_ON)
     options = ("datasets", "seeds")
-    published = ()  # nothing has been measured yet
+    published = ()  # one seed is not enough
 
     def cells(self, request: Request) -> list[Cell]:
         supplied = ("ytf",) if has_dataset("ytf") else ()
@@ -222,6 +222,8 @@ def _train(
 
 def _mean(values: Any) -> str:
     found = np.array(list(values))
+    if len(found) == 1:  # which has no spread
+        return f"{found[0]:.3f}"
     return f"{found.mean():.3f} ± {found.std():.3f}"
 
 
