@@ -22,7 +22,7 @@ from jule.progress import Progress
 from jule.runs.corrected import base_of, correct
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
-from jule.runs.names import LABELS, LABELS_AUTO, MAP, MAP_NETWORK, MAP_TABLE, SNAPSHOTS
+from jule.runs.names import EDITS, LABELS, LABELS_AUTO, MAP, MAP_NETWORK, MAP_TABLE, SNAPSHOTS
 from jule.runs.results import RunResults, new_results, read_network, result_files
 from jule.runs.tables import labels_csv
 
@@ -157,16 +157,19 @@ def accept(run: RunFolder, refined: Refined) -> None:
     Raises
     ------
     ValueError
-        If the run has been edited since it was refined.
+        If the run has changed since it was refined: edits, or added pictures.
     """
     with hold(run.home):
-        if EditSession(run).revision != refined.before.edits.revision:
-            raise ValueError(f"{run.folder} was edited meanwhile: run jule refine again")
+        now, before = EditSession(run), refined.before
+        if (now.found.id, now.revision) != (before.id, before.edits.revision):
+            raise ValueError(f"{run.folder} was changed meanwhile: run jule refine again")
         files = result_files(refined.found, refined.embedder)
         after = refined.after
-        files[LABELS_AUTO] = files[LABELS]
+        manifest = run.manifest()
+        if EDITS in manifest:  # without edits, labels.csv has the labels as they were found
+            files[LABELS_AUTO] = files[LABELS]
         files[LABELS] = labels_csv(after.columns(), after.by_hand)
-        stale = [name for name in run.manifest() if name.startswith(f"{SNAPSHOTS}/")]
+        stale = [name for name in manifest if name.startswith(f"{SNAPSHOTS}/")]
         with delay_interrupts():
             run.update(files, remove=(*stale, MAP, MAP_TABLE, MAP_NETWORK))
 
