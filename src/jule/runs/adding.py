@@ -262,12 +262,12 @@ def _write(
     files = result_files(grown, embedder, learned_map)
     automatic = files[LABELS]
     files[LABELS] = labels_csv(corrected.columns(), corrected.by_hand)
-    if log.edits:
+    manifest = run.manifest()
+    if log.edits or EDITS in manifest:
         files[EDITS], files[LABELS_AUTO] = log_bytes(log), automatic
     files[DUPLICATES] = duplicates_csv(grown.names, grown.first_copies, grown.indices)
     if grown.digests is not None:
         files[DIGESTS] = array_bytes(grown.digests)
-    manifest = run.manifest()
     if SKIPPED in manifest:
         before = parse_skipped(run.read(SKIPPED), SKIPPED)
         files[SKIPPED] = skipped_csv([*(_skipped(*one) for one in before), *data.skipped])
