@@ -362,7 +362,12 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
         moved = np.flatnonzero((wanted == label) & by_hand)
         if len(moved):
             editor.add(editor.move(moved, number))
-    said = [edit for edit in before.log.in_effect if edit.kind == "refuse"]
+    impossible = {place for place, _, _ in before.ignored}
+    said = [
+        edit
+        for place, edit in enumerate(before.log.in_effect)
+        if edit.kind == "refuse" and place not in impossible
+    ]
     for edit in (*state.links, *said):
         editor.add(edit)
     for label, name in state.names.items():
