@@ -210,7 +210,9 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, get_num_threads() - 1), "fused")
 
 
-os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked process has no such threads
+if hasattr(os, "register_at_fork"):  # not on Windows
+    # A forked process has no such threads.
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
