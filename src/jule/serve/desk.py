@@ -303,7 +303,14 @@ class Desk:
         """Show the images that an edit named from now on."""
         if isinstance(self._rows, slice):
             return
-        named = [*request.get("images", []), *request.get("others", [])]
+        given = (request.get("images"), request.get("others"))  # kinds without them do not check
+        named = [
+            row
+            for rows in given
+            if isinstance(rows, list)
+            for row in rows
+            if type(row) is int and 0 <= row < self.n_samples
+        ]
         known = {*self._rows.tolist(), *self._more}
         self._more += [row for row in dict.fromkeys(named) if row not in known][:MOST_KEPT]
 
