@@ -1,4 +1,4 @@
-"""Large arrays that exist for a while: in a file on the disk, which the system maps into memory."""
+"""Large temporary arrays, kept in files that are mapped into memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     Parameters
     ----------
     shape, dtype
-        Of the array.
+        Shape and data type of the array.
 
     Examples
     --------

@@ -144,11 +144,11 @@ class Editor:
         return Edit("refuse", self.typical(label), self.typical(other), run=self.base.run)
 
     def must_link(self, samples: Iterable[int]) -> Edit:
-        """Return the edit that keeps samples together for ever."""
+        """Return the edit that keeps samples together permanently."""
         return Edit("must-link", self.pictures(samples), run=self.base.run)
 
     def cannot_link(self, samples: Iterable[int], others: Iterable[int]) -> Edit:
-        """Return the edit that keeps samples apart from others for ever."""
+        """Return the edit that keeps samples apart from others permanently."""
         return Edit("cannot-link", self.pictures(samples), self.pictures(others), run=self.base.run)
 
     def unlink(self, samples: Iterable[int], others: Iterable[int] = ()) -> Edit:

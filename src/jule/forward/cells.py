@@ -1,4 +1,4 @@
-"""Approximate nearest neighbours: every sample is compared with those of the nearest cells only.
+"""Approximate nearest neighbours: compare every sample only with those of the nearest cells.
 
 K-means divides the samples into cells of some five hundred. A sample is compared, by matrix
 products, with all samples of the cells whose centres are nearest to it. How many cells that takes

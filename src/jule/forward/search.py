@@ -1,4 +1,4 @@
-"""Search the nearest neighbours of samples: exactly or approximately, alone or with others."""
+"""Search for the nearest neighbours of samples: exactly or approximately, alone or with others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jule.forward.remembered import remembered_searches
 Method = Literal["exact", "approximate"]
 METHODS = ("exact", "approximate")
 Progress = Callable[[float], None]
-# Called with vectors, the number of neighbours, the method, the seed, and whom to tell of progress.
+# Called with vectors, the number of neighbours, the method, the seed and a progress function.
 Search = Callable[[NDArray[np.floating], int, Method, int, Progress | None], Neighbors]
 
 _search: ContextVar[Search | None] = ContextVar("_search", default=None)

@@ -1,4 +1,4 @@
-"""Train the network of a run on, with its corrections as constraints; nothing is written yet."""
+"""Continue training the network of a run, with its corrections as constraints."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from jule.serve.desk import Desk
 from jule.serve.guard import Guard
 
 TEXT = "text/plain; charset=utf-8"
-MOST_BYTES = 2**24  # of a request: moving a million pictures at once has half of it
+MOST_BYTES = 2**24  # of a request: one that moves a million pictures is half as large
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 

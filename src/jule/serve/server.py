@@ -44,7 +44,9 @@ def listen(port: int = 0) -> socket.socket:
                 f"port {port} is in use: choose another one, or leave out --port"
             ) from None
         if error.errno == errno.EACCES:
-            raise ValueError(f"port {port} is not for you: choose one above 1023") from None
+            raise ValueError(
+                f"port {port} needs administrator rights: choose one above 1023"
+            ) from None
         raise
     return found
 
