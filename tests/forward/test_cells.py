@@ -80,6 +80,19 @@ def test_copies_of_a_few_samples():
     assert found.recall == 1.0
 
 
+def test_outliers_have_as_many_different_neighbours_as_others():
+    rng = np.random.default_rng(0)
+    tight = groups(3000) - 100
+    far = 1000 * rng.standard_normal((30, 8)).astype(np.float32)  # cells of their own, and small
+    samples = rng.permutation(np.concatenate([tight, far]))
+    divided = cells.divide(samples, 20, seed=0)
+    assert np.sort(np.diff(divided.bounds))[divided.n_searched] < 20  # such cells are not enough
+    found = nearest_neighbors(samples, 20, method="approximate")
+    assert all(len(set(row)) == 20 for row in found.indices.tolist())
+    assert (found.indices != np.arange(len(samples))[:, None]).all()
+    assert share_found(found, nearest_neighbors(samples, 20)) > 0.97
+
+
 def test_identical_samples():
     found = nearest_neighbors(np.ones((2000, 3)), 20, method="approximate")
     assert (found.distances == 0).all()

@@ -256,6 +256,14 @@ def _candidates(
         low, high = cells.bounds[searched[start]], cells.bounds[searched[start] + 1]
         products = queries[rows] @ ranked[low:high].T
         select_along_rows(products, half_norms[low:high], rows, first, low, scores, candidates)
+    # Outliers whose nearest cells hold too few samples are compared with all of them.
+    lacking = np.flatnonzero(np.isinf(scores[:, -1])).astype(np.int32)
+    scores[lacking] = np.inf
+    at_once = max(1, SCORES_AT_ONCE // len(ranked))
+    for start in range(0, len(lacking), at_once):
+        rows = lacking[start : start + at_once]
+        products = queries[rows] @ ranked.T
+        select_along_rows(products, half_norms, rows, first, 0, scores, candidates)
     return candidates
 
 
