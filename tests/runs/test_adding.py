@@ -73,6 +73,15 @@ def test_new_pictures_are_placed_and_corrections_stay(copied, trained, jule, tmp
     assert f"{n + 20} pictures" in exported.stdout
 
 
+def test_a_run_without_edits_that_were_applied_takes_pictures(copied, trained, jule):
+    assert jule("apply", copied).exit_code == 0
+    n = len(read_results(RunFolder(copied)).names)
+    done = jule("update", copied, trained.folder / "new")
+    assert done.exit_code == 0, done.output
+    assert len(read_results(RunFolder(copied)).names) == n + 20
+    EditSession(RunFolder(copied))  # raises unless its labels and its tree fit each other
+
+
 def test_the_folder_of_the_run_with_pictures_added(trained, jule, tmp_path):
     shutil.copytree(
         trained.folder / "photos",

@@ -1,6 +1,7 @@
 """More training with corrections: they hold, and nothing changes unless it is accepted."""
 
 import numpy as np
+import pytest
 
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
@@ -40,11 +41,13 @@ def test_a_run_is_refined_only_if_it_is_accepted(copied, jule, refused):
     assert len(results.history) > 0
 
 
-def test_an_update_may_train_again(copied, trained, jule):
-    edited(copied)
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_an_update_may_train_again(copied, trained, jule, is_edited):
+    if is_edited:
+        edited(copied)
     done = jule("update", copied, trained.folder / "new", "--retrain")
     assert done.exit_code == 0, done.output
     assert "trained on 141 pictures" in done.stdout
     results = read_results(RunFolder(copied))
     assert len(results.names) == 141
-    assert "zeros" in results.cluster_names.values()
+    assert ("zeros" in results.cluster_names.values()) == is_edited
