@@ -69,6 +69,7 @@ function fillCard(element) {
       make("span", {
         title: "The share of its images’ neighbours that are in it, on average",
         text: `${percent(groupSureness(view, group))} sure`,
+        hidden: isShelf(group), // a person put them there because they fit nowhere
       }), make("span", { class: "splits" }, ...splitButtons(group))),
     make("span", { class: "near" }, ...(near.length ? ["near ", ...near.map(groupLink)] : []))));
 }
