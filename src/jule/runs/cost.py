@@ -23,8 +23,8 @@ ENCODER_MULTIPLY_ADDS = 385_000_000  # per picture of 224 x 224 pixels
 ENCODER_SHARE = 0.5  # fraction of that speed that the encoder reaches
 ENCODED_COPIES = 2  # of the vectors of an encoder: as they are, and scaled
 SEARCH_COPIES = 2  # of the representation: as it is, and centred for the search
-# Samples that an approximate search compares each sample with, as many as it was on real pictures
-# (results/benchmarks/approximate.json), and with the centres of all cells twice.
+# Samples that an approximate search compares each sample with. How many cells it takes is found out
+# from the data when the search begins; 24 are a little more than handwritten digits need.
 COMPARED = 24 * CELL
 GRAPH_BYTES = 3000  # per sample: two graphs of 20 neighbours, and the links while they merge
 BYTES_AT_REST = 6e8  # Python, torch, and the maps of a batch
