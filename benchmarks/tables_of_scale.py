@@ -1,4 +1,4 @@
-"""The tables of docs/scale.md about merging in rounds, and about more images than were measured."""
+"""The tables of docs/scale.md: a million images, merging in rounds, and more than was measured."""
 
 from __future__ import annotations
 
@@ -78,8 +78,30 @@ def rounds_times(results: Path) -> str:
     return markdown(header, rows)
 
 
+def million(results: Path) -> str:
+    """Render the seconds of every stage of whole runs, and how they grow with the images."""
+    found = read_measured(results, "million")
+    stages = list(found["exponents"])
+    rows = [
+        [
+            f"{row['n']:,}",
+            *(f"{row['stages'][stage]:,.0f}" for stage in stages),
+            f"{sum(row['stages'].values()) / 60:,.0f}",
+            f"{max(process['MiB'] for process in row['processes']):,.0f}",
+            f"{row['scores']['nmi']:.3f} / {row['scores']['ac']:.3f}",
+            f"{min(row['recall']):.3f}",
+        ]
+        for row in found["rows"]
+    ]
+    exponents = [f"**{found['exponents'][stage]:.2f}**" for stage in stages]
+    rows.append(["**exponent**", *exponents, "", "", "", ""])
+    header = ["images", *stages, "minutes in all", "peak, MiB", "NMI / AC", "smallest recall"]
+    return markdown(header, rows)
+
+
 SCALE: dict[str, Callable[[Path], str]] = {
     "rounds": rounds,
     "rounds times": rounds_times,
     "needs": needs,
+    "million": million,
 }

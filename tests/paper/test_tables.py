@@ -128,3 +128,18 @@ def test_the_laws_of_growth_are_found_again(tmp_path):
     shown = benchmarks.TABLES["needs"](tmp_path)
     assert "| merge | 1.00 | 10,000,000 | 100 seconds | 17 minutes | 2.8 hours |" in shown
     assert "page" not in shown
+
+
+def test_whole_runs_are_shown_stage_by_stage(tmp_path):
+    run = {
+        "n": 1_050_000,
+        "stages": {"train": 1200.0, "merge": 60.0},
+        "processes": [{"MiB": 900.0}, {"MiB": 2500.0}],
+        "scores": {"nmi": 0.9, "ac": 0.95},
+        "recall": [0.993, 0.991],
+    }
+    measured = {"rows": [run], "exponents": {"train": 1.02, "merge": 1.2}}
+    write_record(tmp_path / "benchmarks" / "million.json", {"measured": measured})
+    shown = benchmarks.TABLES["million"](tmp_path)
+    assert "| 1,050,000 | 1,200 | 60 | 21 | 2,500 | 0.900 / 0.950 | 0.991 |" in shown
+    assert "| **exponent** | **1.02** | **1.20** |" in shown
