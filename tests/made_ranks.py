@@ -34,8 +34,11 @@ class Threads(Ranks):
     def tell(self, about, arrays=()):
         self._all((json.loads(json.dumps(about)), [array.copy() for array in arrays]))
 
-    def hear(self):
-        return self._all(None)[0]
+    def hear(self, teller=0):
+        return self._all(None)[teller]
+
+    def gather_texts(self, text):
+        return self._all(text)
 
     def sum_(self, values):
         total = sum(self._all(values.clone()))

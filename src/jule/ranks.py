@@ -83,40 +83,43 @@ class Ranks:
         return f"rank {number} of {self.size} ({printable(self.hosts[number])})"
 
     def tell(self, about: Mapping[str, Any], arrays: Sequence[NDArray] = ()) -> None:
-        """Send an order of the first process to all others, with arrays; `hear` receives it."""
+        """Send something to all other processes, with arrays; `hear` receives it.
+
+        Most often it is an order of the first process.
+        """
         import numpy as np
 
         if self.size == 1:
             return
         shapes = [[array.dtype.str, list(array.shape)] for array in arrays]
         text = json.dumps({"about": dict(about), "arrays": shapes}).encode()
-        self._broadcast(np.array([len(text)], np.int64))
-        self._broadcast(np.frombuffer(bytearray(text), np.uint8))
+        self._broadcast(np.array([len(text)], np.int64), self.rank)
+        self._broadcast(np.frombuffer(bytearray(text), np.uint8), self.rank)
         for array in arrays:
-            self._broadcast(_writable(array))
+            self._broadcast(_writable(array), self.rank)
 
-    def hear(self) -> tuple[dict[str, Any], list[NDArray]]:
-        """Wait for the next order of the first process."""
+    def hear(self, teller: int = 0) -> tuple[dict[str, Any], list[NDArray]]:
+        """Wait for what another process tells next, by default the first one."""
         import numpy as np
 
         length = np.zeros(1, np.int64)
-        self._broadcast(length)
+        self._broadcast(length, teller)
         text = np.empty(int(length[0]), np.uint8)
-        self._broadcast(text)
+        self._broadcast(text, teller)
         order = json.loads(text.tobytes())
         arrays = [np.empty(shape, np.dtype(dtype)) for dtype, shape in order["arrays"]]
         for array in arrays:
-            self._broadcast(array)
+            self._broadcast(array, teller)
         return order["about"], arrays
 
-    def _broadcast(self, array: NDArray) -> None:
+    def _broadcast(self, array: NDArray, sender: int) -> None:
         import numpy as np
         import torch.distributed as dist
 
         if array.size:
             data = _as_tensor(array.reshape(-1).view(np.uint8))
             with _lost_ranks():
-                dist.broadcast(data, 0, group=self._group)
+                dist.broadcast(data, sender, group=self._group)
 
     def gather_rows(self, part: NDArray, counts: Sequence[int]) -> NDArray | None:
         """Return the rows of all processes, in their order, to the first one; None to others.

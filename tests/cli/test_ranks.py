@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from PIL import Image
 
 from jule.cli import main
 from jule.cli import ranks as cli_ranks
@@ -72,13 +73,17 @@ def torchrun(size, *arguments, cwd):
     )
 
 
-def start(arguments, folders):
-    """Start a process per folder, without a launcher; return how each ended, and what it said."""
+def start(arguments, folders, *, one_machine=True):
+    """Start a process per folder, without a launcher; return how each ended, and what it said.
+
+    As on several machines, each has a cache of its own and is the first process there.
+    """
     port = free_port()
     processes = []
     for rank, folder in enumerate(folders):
-        about = {"RANK": rank, "WORLD_SIZE": len(folders), "LOCAL_RANK": rank}
+        about = {"RANK": rank, "WORLD_SIZE": len(folders), "LOCAL_RANK": rank * one_machine}
         about |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        about |= {} if one_machine else {"JULE_CACHE": folder / "cache"}
         processes.append(
             subprocess.Popen(
                 [sys.executable, str(COMMAND), *map(str, arguments)],
@@ -143,6 +148,40 @@ def test_processes_with_other_pictures_write_nothing(digits, tmp_path):
     assert said.startswith(f"jule: rank 1 of 2 ({socket.gethostname()}): some.npy has other")
     assert other_said == ""
     assert [path.name for folder in folders for path in folder.iterdir()] == ["some.npy"] * 2
+
+
+def save_pictures(folder, n):
+    folder.mkdir()
+    for number, image in enumerate(load_dataset("digits").images[:n]):
+        picture = Image.fromarray(image.astype(np.uint8) * 15)
+        picture.save(folder / f"{number:03d}.png")
+
+
+def test_machines_share_the_decoding_and_have_all_pictures(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    save_pictures(tmp_path / "pictures", 100)
+    arguments = ["cluster", tmp_path / "pictures", "-k", 5, "--rounds", 1, "--out", "run"]
+    for code, said in start(arguments, folders, one_machine=False):
+        assert code == 0, said
+    pixels = [next(folder.glob("cache/*/pixels.bin")).read_bytes() for folder in folders]
+    assert pixels[0] == pixels[1]
+    assert not list(folders[1].glob("run"))
+    assert read_results(RunFolder(folders[0] / "run")).result.n_clusters == 5
+
+
+def test_a_machine_without_the_pictures_is_named(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    save_pictures(folders[0] / "pictures", 40)
+    ends = start(["cluster", "pictures", "-k", 5, "--out", "run"], folders, one_machine=False)
+    (code, said), (other_code, other_said) = ends
+    assert code == other_code == 1
+    assert f"rank 1 of 2 ({socket.gethostname()}): pictures does not exist" in said
+    assert other_said == ""
+    assert not (folders[0] / "run").exists()
 
 
 # Without other processes

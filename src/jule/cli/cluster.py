@@ -233,9 +233,19 @@ def cluster(
     )
     if encoder is not None:
         warn_of_small_pictures(encoder, opened, surveyed)
-    with reading_bar(source) as show:
+    # An encoder needs the pictures on rank 0 only, which decodes them faster than it encodes them.
+    shared_spec = spec if encoder is None else None
+    with (
+        reading_bar(source) as show,
+        ranks.decoding(absolute(source), shared_spec, folder_classes=folder_classes) as shared,
+    ):
         data = read_images(
-            opened, spec, strict=strict, cache=Path(cache) if cache else None, progress=show
+            opened,
+            spec,
+            strict=strict,
+            cache=Path(cache) if cache else None,
+            progress=show,
+            shared=shared,
         )
     from jule.files import write_atomic
     from jule.runs.corrected import log_bytes
@@ -344,16 +354,26 @@ def resume(
         with status(LOADING):
             encoder = encoder_of(unfinished, features)
         where = agreed_source(unfinished, source)
-        with reading_bar(run.name) as show:
-            data = read_again(
-                unfinished, where, cache=Path(cache) if cache else None, progress=show
-            )
         about = unfinished.about()
+        place, by_folders = where or about["source"], about["folder_classes"]
+        pixels = about["image_spec"] is not None and encoder is None
+        spec = unfinished.image_spec() if pixels else None
+        with (
+            reading_bar(run.name) as show,
+            ranks.decoding(place, spec, folder_classes=by_folders) as shared,
+        ):
+            data = read_again(
+                unfinished,
+                where,
+                cache=Path(cache) if cache else None,
+                progress=show,
+                shared=shared,
+            )
         ranks.lead(
             data,
             unfinished.config(),
-            where or about["source"],
-            folder_classes=about["folder_classes"],
+            place,
+            folder_classes=by_folders,
             encoded=encoder is not None,
         )
         write_reading(unfinished, data)

@@ -21,12 +21,13 @@ from jule.ranks import ALONE, DisagreementError, LostRankError, Ranks, launched,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jule.images import Samples
+    from jule.images import ImageSpec, Samples
+    from jule.images.decoding.shared import SharedDecoding
     from jule.joint import Config
     from jule.joint.team import Team
 
 SHARED = ("cluster", "resume")  # the commands that several processes run together
-PLAN, START = "plan", "start"
+PLAN, START, DECODE = "plan", "start", "decode"
 
 _ranks: Ranks = ALONE
 _team: Team | None = None  # in the first process
@@ -76,6 +77,31 @@ def current() -> Ranks:
     1
     """
     return _ranks
+
+
+@contextmanager
+def decoding(
+    source: str, spec: ImageSpec | None, *, folder_classes: bool
+) -> Iterator[SharedDecoding | None]:
+    """Let other machines decode some of the pictures within this context, if there are any.
+
+    Examples
+    --------
+    >>> with decoding("photos", None, folder_classes=False) as shared:
+    ...     shared is None
+    True
+    """
+    if _team is None or spec is None:
+        yield None
+        return
+    order = {
+        "do": DECODE,
+        "source": source,
+        "spec": spec.to_json(),
+        "folder_classes": folder_classes,
+    }
+    with _team.decoding(order) as shared:
+        yield shared
 
 
 def lead(
@@ -138,12 +164,12 @@ def follow(
     from jule.joint import Config, init_network
     from jule.joint.team import serve
 
-    plan = _hear_plan()
     own: list[Samples] = []
+    plan = _hear_plan(lambda order: own.extend(_decode(order, source, cache)))
 
     def read() -> None:
         if not plan["encoded"]:
-            own.append(_read(plan, source, cache))
+            own[:] = [_checked(plan, source, own[0] if own else _read(plan, source, cache))]
         if settings is not None:
             _check_settings(plan, settings)
 
@@ -157,10 +183,14 @@ def follow(
         raise typer.Exit(1)
 
 
-def _hear_plan() -> dict[str, Any]:
+def _hear_plan(decode: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Wait for the plan of the first process; before it, there may be pictures to decode."""
     global _has_plan
     plan, _ = _ranks.hear()
     _has_plan = True
+    if plan["do"] == DECODE:
+        decode(plan)
+        plan, _ = _ranks.hear()
     if plan["do"] != PLAN:  # there is nothing to do, or the first process has failed
         raise typer.Exit(int(plan["failed"]))
     return plan
@@ -168,7 +198,7 @@ def _hear_plan() -> dict[str, Any]:
 
 def _answer(error: Exception) -> NoReturn:
     """Tell the first process why this one cannot follow, and end."""
-    _hear_plan()
+    _hear_plan(lambda _: _decline())
     _agree(_describe(error))
     raise typer.Exit(1)
 
@@ -204,19 +234,61 @@ def _describe(error: BaseException) -> str:
     return usage or describe_known(error) or f"{type(error).__name__}: {error}"
 
 
-def _read(plan: dict[str, Any], source: str | None, cache: str | None) -> Samples:
-    """Read the pictures on this machine, and compare them with those of the first process."""
+def _decode(order: dict[str, Any], source: str | None, cache: str | None) -> list[Samples]:
+    """Decode pictures together with other machines; return them, or nothing if that fails.
+
+    What is wrong with the source is said when the plan asks for it.
+    """
+    from jule.images.decoding.shared import SharedDecoding
+
+    shared = SharedDecoding(_ranks)
+    if _ranks.local_rank > 0:
+        shared.listen()
+        return []
+    found = []
+    try:
+        found.append(_read(order, source, cache, shared))
+    except Exception:
+        if shared.is_exchanging:  # the others would wait for this process
+            raise
+    if not shared.has_answered:
+        shared.decline()
+    return found
+
+
+def _decline() -> None:
+    """Take part in the exchange before decoding, as a machine that cannot read the pictures."""
+    from jule.images.decoding.shared import SharedDecoding
+
+    shared = SharedDecoding(_ranks)
+    if _ranks.local_rank > 0:
+        shared.listen()
+    else:
+        shared.decline()
+
+
+def _read(
+    about: dict[str, Any],
+    source: str | None,
+    cache: str | None,
+    shared: SharedDecoding | None = None,
+) -> Samples:
+    """Read the pictures on this machine."""
     from jule.images import ImageSpec, read_images
 
-    where = source or plan["source"]
-    opened = open_not_empty(where, folder_classes=plan["folder_classes"])
-    spec = None if plan["spec"] is None else ImageSpec(**plan["spec"])
-    data = read_images(opened, spec, cache=Path(cache) if cache else None)
+    opened = open_not_empty(source or about["source"], folder_classes=about["folder_classes"])
+    spec = None if about["spec"] is None else ImageSpec(**about["spec"])
+    return read_images(opened, spec, cache=Path(cache) if cache else None, shared=shared)
+
+
+def _checked(plan: dict[str, Any], source: str | None, data: Samples) -> Samples:
+    """Return the pictures of this machine; raise if they are not those of the first process."""
     if data.fingerprint != plan["data"]:
         theirs = plan["data"]
         raise DisagreementError(
-            f"{where} has other pictures here than on rank 0 ({len(data):,} instead of "
-            f"{theirs['shape'][0]:,}, or different ones): copy the same files to all machines"
+            f"{source or plan['source']} has other pictures here than on rank 0 ({len(data):,} "
+            f"instead of {theirs['shape'][0]:,}, or different ones): copy the same files to all "
+            "machines"
         )
     return data
 

@@ -21,6 +21,7 @@ from jule.images.decoding.decode import (
     content_digest,
 )
 from jule.images.decoding.pool import Crew
+from jule.images.decoding.shared import SharedDecoding
 from jule.images.decoding.survey import Colour, check_colour, choose_spec, survey
 from jule.images.decoding.worker import limits_for
 from jule.images.sources.arrays import fingerprint
@@ -100,6 +101,7 @@ def read_images(
     strict: bool = False,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shared: SharedDecoding | None = None,
 ) -> Samples:
     """Read pictures from a folder, a list of files, an archive, an array or a data set.
 
@@ -115,6 +117,8 @@ def read_images(
         The folder for decoded pictures; by default `jule.images.decoding.cache.cache_folder()`.
     progress
         Called with the number of pictures read so far and the total.
+    shared
+        Other machines that decode some of the pictures, if there are any.
 
     Raises
     ------
@@ -133,7 +137,7 @@ def read_images(
         return _from_array(opened, array)
     if spec is None:
         spec = spec_for(opened)
-    found = decode_source(opened, spec, folder=cache, progress=progress)
+    found = decode_source(opened, spec, folder=cache, progress=progress, shared=shared)
     bad = [Skipped(opened.names[index], reason) for index, reason in found.skipped.items()]
     skipped = (*opened.skipped, *bad)
     if strict and (wrong := [one for one in skipped if one.is_picture]):

@@ -30,6 +30,7 @@ from jule.forward.sharded import (
     search_cells_together,
     search_together,
 )
+from jule.images.decoding.shared import SharedDecoding
 from jule.ranks import ALONE, LostRankError, Ranks
 
 Share = Callable[[float], None]
@@ -77,6 +78,22 @@ class Team:
         if self._is_listening:
             self.ranks.tell({"do": END, "failed": failed})
         self._is_listening = self._is_serving = False
+
+    @contextmanager
+    def decoding(self, order: dict[str, Any]) -> Iterator[SharedDecoding]:
+        """Decode pictures together within this context, if this process has to decode any.
+
+        Parameters
+        ----------
+        order
+            What the others are told then: where the pictures are, and their target size.
+        """
+        shared = SharedDecoding(self.ranks, partial(self.ranks.tell, order))
+        try:
+            yield shared
+        except BaseException:
+            self._is_listening = not shared.is_exchanging
+            raise
 
     @contextmanager
     def searching(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from jule.files import array_bytes, write_atomic
 from jule.images import ArraySource, ImageSource, Samples, open_source, read_images
+from jule.images.decoding.shared import SharedDecoding
 from jule.images.sources.selected import SelectedSource
 from jule.runs.arrays import parse_arrays
 from jule.runs.folder import RunFolder
@@ -165,11 +166,12 @@ def read_again(
     *,
     cache: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    shared: SharedDecoding | None = None,
 ) -> Samples:
     """Read the samples of a run again, from the original source or from a new one."""
     opened = open_run_source(run, source)
     spec = None if run.about()["image_spec"] is None else run.image_spec()
-    return read_images(opened, spec, cache=cache, progress=progress)
+    return read_images(opened, spec, cache=cache, progress=progress, shared=shared)
 
 
 def write_reading(run: RunFolder, data: Samples) -> None:

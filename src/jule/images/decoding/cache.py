@@ -44,10 +44,12 @@ from jule.files import (
 )
 from jule.images.decoding.decode import DIGEST, ImageSpec, known_formats
 from jule.images.decoding.pipeline import decode_batches
+from jule.images.decoding.shared import SharedDecoding
 from jule.images.decoding.worker import NoWorkerError
 from jule.images.sources.base import ImageSource
 from jule.locks import NAME as LOCK_NAME
 from jule.locks import LockedError, hold
+from jule.ranks import LostRankError
 
 FORMAT = "jule-images-2"
 PIXELS, DIGESTS, JOURNAL, WHOLE = "pixels.bin", "digests.bin", "journal.txt", "whole.json"
@@ -103,6 +105,7 @@ def decode_source(
     folder: Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    shared: SharedDecoding | None = None,
 ) -> DecodedImages:
     """Decode all pictures of a source, or map them from the cache.
 
@@ -118,6 +121,8 @@ def decode_source(
         Number of processes; the number of cores by default.
     progress
         Called with the number of pictures done so far and the total.
+    shared
+        Other machines that decode some of the pictures, if there are any.
 
     Examples
     --------
@@ -129,10 +134,10 @@ def decode_source(
     """
     key = _key(source, spec)
     if key is None:  # there is no way to know whether the content has changed
-        return _decode_temporarily(source, spec, workers, progress)
+        return _decode_temporarily(source, spec, workers, progress, shared)
     home = (folder or cache_folder()) / key
     if not _is_own(home):  # it could be read and changed by its owner
-        return _decode_temporarily(source, spec, workers, progress)
+        return _decode_temporarily(source, spec, workers, progress, shared)
     found = _map_if_whole(home, spec)
     if found is not None:
         _remove_leftovers(home)
@@ -143,18 +148,18 @@ def decode_source(
             # Another process may have finished in the meantime and be using the files.
             found = _map_if_whole(home, spec)
             if found is None:
-                about = _fill(home, source, spec, workers, progress)
+                about = _fill(home, source, spec, workers, progress, shared)
                 _mark_whole(home, about)
                 found = _map_files(home, about, spec)
             return found
-    except NoWorkerError:
+    except (NoWorkerError, LostRankError):
         raise
     except LockedError:
         pass  # another process is filling this folder: decode without waiting for it
     except OSError as error:
         how = "--cache, or with the environment variable JULE_CACHE"
         raise _cannot_write(home, error, how) from error
-    return _decode_temporarily(source, spec, workers, progress)
+    return _decode_temporarily(source, spec, workers, progress, shared)
 
 
 def _remove_leftovers(home: Path) -> None:
@@ -183,14 +188,18 @@ def _key(source: ImageSource, spec: ImageSpec) -> str | None:
 
 
 def _decode_temporarily(
-    source: ImageSource, spec: ImageSpec, workers: int | None, progress: Progress | None
+    source: ImageSource,
+    spec: ImageSpec,
+    workers: int | None,
+    progress: Progress | None,
+    shared: SharedDecoding | None,
 ) -> DecodedImages:
     """Decode into temporary files, which exist only while they are mapped."""
     with TemporaryDirectory(prefix="jule-") as folder:
         try:
-            about = _fill(Path(folder), source, spec, workers, progress)
+            about = _fill(Path(folder), source, spec, workers, progress, shared)
             return _map_files(Path(folder), about, spec)
-        except NoWorkerError:
+        except (NoWorkerError, LostRankError):
             raise
         except OSError as error:
             how = "the environment variable TMPDIR"
@@ -220,10 +229,15 @@ def _fill(
     spec: ImageSpec,
     workers: int | None,
     progress: Progress | None,
+    shared: SharedDecoding | None,
 ) -> dict[str, Any]:
     """Decode what the journal does not list yet; return the content of whole.json."""
     remove_parts(home)
-    state = _resume(home, spec)
+    state, is_shared = _find_start(home, source, spec, shared)
+    if shared is not None and is_shared:
+        batches = shared.batches(source, spec, state.done, workers)
+    else:
+        batches = decode_batches(source, spec, state.done, workers)
     if state.done == 0:
         _remove_files(home)
     with (
@@ -231,7 +245,7 @@ def _fill(
         _open_at(home / DIGESTS, state.rows * DIGEST) as digests,
         _open_at(home / JOURNAL, _journal_length(home, state)) as journal,
     ):
-        for batch in decode_batches(source, spec, state.done, workers):
+        for batch in batches:
             new_digests = b"".join(batch.digests)
             pixels.write(batch.images.data)
             digests.write(new_digests)
@@ -288,8 +302,26 @@ def _remove_files(home: Path) -> None:
         (home / name).unlink(missing_ok=True)
 
 
-def _resume(home: Path, spec: ImageSpec) -> _Progress:
-    """Find out how far interrupted decoding got, as far as its files match their checksums."""
+def _find_start(
+    home: Path, source: ImageSource, spec: ImageSpec, shared: SharedDecoding | None
+) -> tuple[_Progress, bool]:
+    """Return how far decoding got, on all machines if the rest is shared, and whether it is."""
+    state = _resume(home, spec)
+    while shared is not None:
+        counts = shared.compare(source, state.done)
+        if counts is None:
+            break
+        if min(counts) == max(counts):
+            return state, True
+        state = _resume(home, spec, min(counts))
+    return state, False
+
+
+def _resume(home: Path, spec: ImageSpec, most: int | None = None) -> _Progress:
+    """Find out how far interrupted decoding got, as far as its files match their checksums.
+
+    At most the first `most` pictures count.
+    """
     state = _Progress()
     if os.path.lexists(home / WHOLE):  # complete once, but damaged since
         return state
@@ -301,6 +333,8 @@ def _resume(home: Path, spec: ImageSpec) -> _Progress:
                 new = rows - state.rows
                 reasons = {int(index): str(reason) for index, reason in bad}
                 if new < 0 or new != done - state.done - len(reasons) or done <= state.done:
+                    break
+                if most is not None and done > most:
                     break
                 found = (
                     _checksum(pixels, new * _image_bytes(spec), state.pixels),

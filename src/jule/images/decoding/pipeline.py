@@ -53,6 +53,39 @@ def decode_batches(
     [(5, 4, 4)]
     """
     n_workers = workers or count_cores()
+    most = most_at_once(spec, n_workers)
+    chunks = make_chunks(source, range(start, len(source)), most)
+    return decode_in_order(Crew(limits_for(n_workers)), chunks, spec, n_workers)
+
+
+def decode_blocks(
+    source: ImageSource, spec: ImageSpec, blocks: Iterable[range], workers: int | None = None
+) -> Iterator[Batch]:
+    """Yield the pictures of each block of indices as one batch, in order, decoded on all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jule.images.sources.arrays import ArraySource
+    >>> source = ArraySource(np.zeros((5, 8, 8), np.uint8))
+    >>> blocks = [range(0, 2), range(4, 5)]
+    >>> [batch.indices for batch in decode_blocks(source, ImageSpec(4, 4, 1), blocks)]
+    [[0, 1], [4]]
+    """
+    n_workers = workers or count_cores()
+    most_at_once(spec, n_workers)  # raises if the images are too large for a decoder
+    chunks = ({index: _item(source, index) for index in block} for block in blocks)
+    return decode_in_order(Crew(limits_for(n_workers)), chunks, spec, n_workers)
+
+
+def most_at_once(spec: ImageSpec, n_workers: int) -> int:
+    """Return how many pictures a batch has at most; raise if a single one is too large.
+
+    Examples
+    --------
+    >>> most_at_once(ImageSpec(64, 64, 3), 2)
+    128
+    """
     limits = limits_for(n_workers)
     image_bytes = math.prod(spec.shape)
     if image_bytes > limits.memory // 4:
@@ -60,9 +93,7 @@ def decode_batches(
             f"an image of {spec} has {format_bytes(image_bytes)}, which is more than a quarter "
             f"of the {format_bytes(limits.memory)} that a decoder may use: choose a smaller size"
         )
-    most = max(1, min(CHUNK, DECODED_BYTES // image_bytes))
-    chunks = make_chunks(source, range(start, len(source)), most)
-    return decode_in_order(Crew(limits), chunks, spec, n_workers)
+    return max(1, min(CHUNK, DECODED_BYTES // image_bytes))
 
 
 def make_chunks(
@@ -81,13 +112,17 @@ def make_chunks(
     chunk: dict[int, Item] = {}
     size = 0
     for index in indices:
-        chunk[index] = item = source.path(index) or source.picture_or_reason(index)
+        chunk[index] = item = _item(source, index)
         size += _encoded_size(item)
         if len(chunk) == most or size > CHUNK_BYTES:
             yield chunk
             chunk, size = {}, 0
     if chunk:
         yield chunk
+
+
+def _item(source: ImageSource, index: int) -> Item:
+    return source.path(index) or source.picture_or_reason(index)
 
 
 def _encoded_size(item: Item) -> int:
