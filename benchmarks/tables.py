@@ -115,6 +115,52 @@ def training(results: Path) -> str:
     return markdown([*header, "GFLOP/s of matrix products", SHARE], rows)
 
 
+def training_profile(results: Path) -> str:
+    """Render one table per network: its operations, with one thread and with all of them."""
+    found = read_measured(results, "training")["profiles"]
+    return "\n\n".join(_operations(name, by_threads) for name, by_threads in found.items())
+
+
+def _operations(network: str, by_threads: dict[str, Any]) -> str:
+    header, columns = [network], []
+    for threads, profile in by_threads.items():
+        noun = "thread" if threads == "1" else "threads"
+        header += [f"{threads} {noun}: share of the step", "GFLOP/s", "of matrix products"]
+        columns.append(_rates(profile))
+    one = by_threads["1"]
+    names = [operation["name"] for operation in one["operations"]]
+    plain = [
+        _share(operation["plain_rate"], one["GFLOP/s of matrix products"])
+        for operation in one["operations"]
+    ]
+    rows = [
+        [name, *(cell for column in cells for cell in column), as_product]
+        for name, as_product, *cells in zip(
+            [*names, "a whole step"], [*plain, ""], *columns, strict=True
+        )
+    ]
+    return markdown([*header, "a plain product of that shape"], rows)
+
+
+def _rates(profile: dict[str, Any]) -> list[list[str]]:
+    """Return share, GFLOP/s and share of the rate of products, of all operations and of a step."""
+    step, rate = profile["seconds of a step"], profile["GFLOP/s of matrix products"]
+    operations = [(operation["seconds"], operation["gflop"]) for operation in profile["operations"]]
+    all_of_them = (step, sum(gflop for _, gflop in operations))
+    return [
+        [
+            f"{seconds / step:.1%}",
+            f"{gflop / seconds:.0f}" if gflop else "",
+            _share(gflop / seconds, rate),
+        ]
+        for seconds, gflop in [*operations, all_of_them]
+    ]
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if part else ""
+
+
 def memory(results: Path) -> str:
     found = read_measured(results, "memory")
     row = ["MNIST-full, one round and RC, the whole process", f"{found['MiB in all']:,.0f} MiB"]
@@ -502,6 +548,7 @@ def ranks(results: Path) -> str:
 
 TABLES: dict[str, Callable[[Path], str]] = {
     "training": training,
+    "training profile": training_profile,
     "memory": memory,
     "pictures": pictures,
     "neighbors": neighbors,

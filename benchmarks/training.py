@@ -1,4 +1,4 @@
-"""Training: a step of the paper's networks against a plain eager loop.
+"""Training: a step of the paper's networks against a plain eager loop, and where its time goes.
 
 The variants run in turn, each in its own process, because they allocate memory differently.
 """
@@ -9,13 +9,14 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.common import in_fresh_process, seconds, write
+from benchmarks.common import in_fresh_process, write
 from jule.backward import Training, build_embedder, train, weighted_triplet_loss
 from jule.backward.plan import CHANNELS, KERNEL, OUTPUTS, layer_plan
 
@@ -23,8 +24,10 @@ SIZES = {"MNIST, 28 x 28": (28, 60), "COIL, 128 x 128": (128, 6)}  # side, steps
 WARM = 2  # steps before that, which touch their memory for the first time
 BATCH = 100
 TURNS = 2
+SETTINGS = Training(negatives="nearest", warp=1.0)
 
 Tick = Callable[[float], None]
+Clock = Callable[[], float]
 
 
 def images_of(side: int) -> tuple[np.ndarray, np.ndarray]:
@@ -69,10 +72,9 @@ def jule_loop(side: int) -> Callable[[int, Tick], None]:
     """Return jule's own training, from uint8 images, with sampling, scaling and warping."""
     images, labels = images_of(side)
     embedder = build_embedder(images, normalize=True)
-    settings = Training(negatives="nearest", warp=1.0)
 
     def steps(count: int, tick: Tick) -> None:
-        train(embedder, images, labels, n_steps=count, settings=settings, progress=tick)
+        train(embedder, images, labels, n_steps=count, settings=SETTINGS, progress=tick)
 
     return steps
 
@@ -89,20 +91,50 @@ def flops_per_image(side: int) -> float:
     return total + 3 * 2.0 * side * side * CHANNELS * OUTPUTS
 
 
-def product_rate() -> float:
+def product_rate(clock: Clock = time.perf_counter) -> float:
     """Return the GFLOP/s of a large float32 matrix product."""
     a = torch.rand(2048, 2048)
     torch.matmul(a, a)
-    return max(2 * 2048**3 / seconds(lambda: torch.matmul(a, a))[0] / 1e9 for _ in range(5))
+    return 2e-9 * 2048**3 / min(repeated_seconds(lambda: torch.matmul(a, a), 5, clock))
+
+
+def repeated_seconds(work: Callable[[], object], count: int, clock: Clock) -> list[float]:
+    """Return the seconds that each of several calls takes."""
+    times = [clock()]
+    for _ in range(count):
+        work()
+        times.append(clock())
+    return [float(taken) for taken in np.diff(times)]
+
+
+def median_step(
+    loop: Callable[[int, Tick], None], steps: int, clock: Clock = time.perf_counter
+) -> float:
+    """Return the seconds of the median step."""
+    times: list[float] = []
+    loop(WARM + steps, lambda _: times.append(clock()))
+    return float(np.median(np.diff(times[WARM - 1 :])))
 
 
 def measure_loop(which: str, side: int, steps: int) -> dict[str, float]:
     """Return the images per second of the median step."""
     loop = plain_loop(side) if which == "plain" else jule_loop(side)
-    times: list[float] = []
-    loop(WARM + steps, lambda _: times.append(time.perf_counter()))
-    step = float(np.median(np.diff(times[WARM - 1 :])))
-    return {"images/s": BATCH / step, "GFLOP/s of products": product_rate()}
+    rate = BATCH / median_step(loop, steps)
+    return {"images/s": rate, "GFLOP/s of products": product_rate()}
+
+
+def profiles(side: int, steps: int) -> dict[str, Any]:
+    """Return where the time of a step goes, by number of threads: one, and all."""
+    return {
+        str(threads): in_fresh_process(
+            "benchmarks.step_profile",
+            str(side),
+            str(steps),
+            OMP_NUM_THREADS=str(threads),
+            NUMBA_NUM_THREADS=str(threads),
+        )
+        for threads in sorted({1, torch.get_num_threads()})
+    }
 
 
 def main() -> None:
@@ -131,7 +163,10 @@ def main() -> None:
         "training",
         "python -m benchmarks.training",
         {"batch": BATCH, "turns": TURNS, "threads": torch.get_num_threads()},
-        {"steps": found},
+        {
+            "steps": found,
+            "profiles": {name: profiles(side, steps) for name, (side, steps) in SIZES.items()},
+        },
     )
 
 
