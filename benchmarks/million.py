@@ -14,8 +14,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -26,8 +28,10 @@ from benchmarks.common import write
 from jule.evaluation import scores
 from jule.images import load_dataset, read_images
 from jule.joint import preset
+from jule.joint.loop import begin
+from jule.joint.state import Period
 from jule.report import Report
-from jule.runs.execute import execute
+from jule.runs import execute as execution
 from jule.runs.folder import RunFolder, create_run
 from jule.runs.results import read_results
 
@@ -36,7 +40,8 @@ SIZES = (10_500, 30_000, 105_000, 300_000, 1_050_000)
 SIDE = 16
 DEGREES, SCALING, SHIFT = 10.0, 0.1, 0.1  # at most; the shift as a share of half the side
 AT_ONCE = 7_000
-KILLED_AFTER = "state-0002.safetensors"
+N_BEFORE_KILL = 2
+KILLED_AFTER = f"state-{N_BEFORE_KILL:04d}.safetensors"
 LOOK_EVERY = 0.5  # seconds
 PLOT = Path(__file__).parent.parent / "docs" / "million.png"
 STAGES = ("reading", "inputs", "train", "embed", "neighbours", "merge", "end", "page")
@@ -74,13 +79,14 @@ def _warp(images: NDArray[np.uint8], rng: np.random.Generator) -> NDArray[np.uin
 
 
 def learn(images: str, folder: str, log: str) -> None:
-    """Start or resume a run, as `jule cluster` and `jule resume` do; write when it did what."""
-    periods: list[float] = []
+    """Start or resume a run, as `jule cluster` and `jule resume` do; write how long it took."""
+    searched: list[float] = []
 
-    def progress(stage: str, share: float) -> None:
-        if stage.startswith("period") and not periods:
-            periods.append(time.perf_counter())
-        print(f"{stage} {share:.0%}", flush=True)
+    def timed_begin(*arguments: Any) -> Any:
+        before = time.perf_counter()
+        state = begin(*arguments)
+        searched.append(time.perf_counter() - before)
+        return state
 
     start = time.perf_counter()
     data = read_images(images)
@@ -88,11 +94,15 @@ def learn(images: str, folder: str, log: str) -> None:
     run = RunFolder(Path(folder))
     if not run.folder.exists():
         run = create_run(folder, preset(n_clusters=10), data.fingerprint)
-    execute(run, data.samples, data=data.fingerprint, progress=progress)
-    end = time.perf_counter()
-    begun = periods[0] if periods else end
-    times = {"reading": read - start, "before a period": begun - read, "since": end - begun}
+    with patch.object(execution, "begin", timed_begin):
+        execution.execute(run, data.samples, data=data.fingerprint, progress=show)
+    rest = time.perf_counter() - read - sum(searched)
+    times = {"reading": read - start, "inputs": sum(searched), "rest": rest}
     Path(log).write_text(json.dumps(times))
+
+
+def show(stage: str, share: float) -> None:
+    print(f"{stage} {share:.0%}", flush=True)
 
 
 def page(folder: str, images: str) -> None:
@@ -140,20 +150,35 @@ def measure(n: int, folder: Path, *, is_killed: bool) -> dict[str, Any]:
         parts.append(watched("learn", str(images), str(run), str(log), until=until))
     parts.append(watched("learn", str(images), str(run), str(log)))
     results = read_results(RunFolder(run))
-    last = json.loads(log.read_text())
-    stages = {"reading": last["reading"], "inputs": last["before a period"]}
-    for stage in ("train", "embed", "neighbours", "merge"):
-        stages[stage] = sum(period.seconds[stage] for period in results.history)
-    since = [sum(one.seconds.values()) for one in results.history[2 if is_killed else 0 :]]
-    stages["end"] = last["since"] - sum(since)
     return {
         "n": n,
-        "stages": stages,
+        "stages": stages_of(results.history, json.loads(log.read_text()), parts),
         "processes": parts,
         "scores": scores(classes, results.result.labels),
         "recall": [period.recall for period in results.history],
         "period": [period.seconds for period in results.history],
     }
+
+
+def stages_of(
+    history: Sequence[Period], last: dict[str, float], parts: list[dict[str, float]]
+) -> dict[str, float]:
+    """Return the seconds of every stage of a run.
+
+    A process that resumes a run clusters the inputs again, at the end. The time of that is taken
+    from the first process, which was killed: it is what is left of its time without the periods,
+    with a few seconds for starting.
+    """
+    periods = [sum(period.seconds.values()) for period in history]
+    inputs, end = last["inputs"], last["rest"] - sum(periods)
+    if len(parts) > 1:
+        inputs = parts[0]["seconds"] - sum(periods[:N_BEFORE_KILL]) - last["reading"]
+        end = last["rest"] - sum(periods[N_BEFORE_KILL:]) - inputs
+    taken = {
+        stage: sum(period.seconds[stage] for period in history)
+        for stage in ("train", "embed", "neighbours", "merge")
+    }
+    return {"reading": last["reading"], "inputs": inputs, **taken, "end": end}
 
 
 def add_page(row: dict[str, Any], folder: Path) -> None:
