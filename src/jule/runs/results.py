@@ -339,7 +339,7 @@ def _read_found(run: RunFolder, manifest: Manifest) -> RunResults:
 def _read_labels(run: RunFolder, name: str, manifest: Manifest) -> LabelTable:
     path = run.path(name)
     table = parse_labels(read_listed(run.folder, name, manifest), str(path))
-    if not np.array_equal(np.unique(table.labels), np.arange(table.labels.max() + 1)):
+    if not np.bincount(table.labels).all():
         raise damaged(path, "its clusters are not numbered 0, 1, ... without a gap")
     return table
 

@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images import Skipped
 from jule.text import RUN_BY_SPREADSHEETS, defuse, undefuse
+
+if TYPE_CHECKING:
+    from jule.images import Skipped
 
 Columns = dict[str, list]
 
@@ -203,6 +205,7 @@ def skipped_csv(skipped: Iterable[Skipped]) -> bytes:
 
     Examples
     --------
+    >>> from jule.images import Skipped
     >>> skipped_csv([Skipped("a.jpg", "it is empty")])
     b'path,reason\r\na.jpg,it is empty\r\n'
     """
