@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward.tree import MergeTree, node_sizes
 from jule.jit import njit
+
+_intervals: WeakKeyDictionary[MergeTree, tuple[NDArray[np.int64], NDArray[np.int64]]] = (
+    WeakKeyDictionary()
+)
 
 
 def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -33,6 +39,8 @@ def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
 def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where the interval of each node begins and ends; see `leaf_intervals`.
 
+    They are kept as long as the tree, because several steps need those of the same one.
+
     Examples
     --------
     >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
@@ -40,6 +48,12 @@ def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
     >>> starts[3:].tolist(), stops[3:].tolist()
     ([1, 0], [3, 3])
     """
+    if tree not in _intervals:
+        _intervals[tree] = _compute_intervals(tree)
+    return _intervals[tree]
+
+
+def _compute_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # Lists, because loading a compiled kernel takes longer than this loop over 100,000 samples.
     lefts, rights = tree.merges.T.tolist()
     sizes = [1] * tree.n_samples
@@ -57,7 +71,10 @@ def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
         starts[left] = start
         starts[right] = start + sizes[left]
     begin = np.array(starts, np.int64)
-    return begin, begin + np.array(sizes, np.int64)
+    end = begin + np.array(sizes, np.int64)
+    for array in (begin, end):
+        array.flags.writeable = False  # others may use it
+    return begin, end
 
 
 def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.int32]:

@@ -35,7 +35,7 @@ from jule.report.inputs import (
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
 from jule.report.sample import Sample, choose_rows, most_shown
-from jule.report.stored import StoredPage
+from jule.report.stored import SheetsBeside, StoredPage
 from jule.report.summary import listed_rows, summarize
 from jule.runs.folder import RunFolder
 from jule.runs.manifest import read_manifest
@@ -239,13 +239,14 @@ class Report:
         text = ""
         if self.sheets is not None and not self.sheets.inline:
             suffix = "png" if self.sheets.kind == "png" else "jpg"
+            contents = list(self.sheets.content)
             names = [
-                f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
-                for content in self.sheets.content
+                f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}" for content in contents
             ]
             text = self._page([f"{quote(folder, errors='surrogateescape')}/{one}" for one in names])
-            each = zip(names, self.sheets.content, strict=True)
-            sheets = {f"{folder}/{one}": content for one, content in each}
+            sheets = {
+                f"{folder}/{one}": content for one, content in zip(names, contents, strict=True)
+            }
         # Bytes in a name that are not UTF-8 are shown as escapes.
         page = (text or self.html).encode("utf-8", "backslashreplace")
         return {**sheets, name: page}
@@ -271,9 +272,16 @@ class Report:
         files = {**self._files(PAGE, PAGE_PICTURES), SUMMARY: self.json.encode()}
         with hold(run.folder):
             listed = read_manifest(run.folder) or {}
-            old = tuple(name for name in listed if name.startswith(f"{PAGE_PICTURES}/"))
-            run.update(files, remove=old)
+            old = {name for name in listed if name.startswith(f"{PAGE_PICTURES}/")}
+            kept = old & set(files) if self._has_sheets_of(run) else set()
+            changed = {name: content for name, content in files.items() if name not in kept}
+            run.update(changed, remove=tuple(old - kept))
         return run.path(PAGE)
+
+    def _has_sheets_of(self, run: RunFolder) -> bool:
+        """Return whether the sheets are files of a run, which were checked when they were read."""
+        content = None if self.sheets is None else self.sheets.content
+        return isinstance(content, SheetsBeside) and content.run.folder == run.folder
 
     def open(self, path: str | Path | None = None) -> Path:
         """Write the page and open it in the browser.

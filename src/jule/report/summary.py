@@ -133,7 +133,8 @@ def groups(results: RunResults, rows: NDArray[np.integer] | None = None) -> list
         members = np.flatnonzero(result.labels == cluster)
         listed = members[may_be_listed[members]]
         typical = listed[np.argsort(distances[listed], kind="stable")][:TYPICAL]
-        others = np.setdiff1d(listed[~results.by_hand[listed]], typical)
+        may_be_listed[typical] = False
+        others = listed[may_be_listed[listed] & ~results.by_hand[listed]]
         unsure = others[np.lexsort((-distances[others], result.confidence[others]))]
         near = np.argsort(apart[cluster], kind="stable")
         described.append(
