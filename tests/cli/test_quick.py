@@ -4,10 +4,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from jule.cli import quick
 from jule.cli.quick import Applied, parse_apply, run_quickly
+from jule.report import Report
+from jule.runs.edits import EditSession
+from tests.report.made import blobs, run_of
 
 PLAIN = [
     ["apply", "run"],
@@ -71,9 +75,15 @@ except SystemExit as ended:
 """
 
 
-def test_it_loads_nothing_heavy(copied):
+@pytest.mark.parametrize("page", ["--page", "--no-page"])
+def test_it_loads_nothing_heavy(tmp_path, page):
+    images = np.round(255 * blobs(600, (5, 5))).astype(np.uint8)  # kernels would be compiled
+    run = run_of(tmp_path / "run", images, 3)
+    Report.of_run(run, images, umap=False).write(run)
+    session = EditSession(run)
+    session.add(session.editor.split(1), session.editor.move([0, 1], 0))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(copied), "--no-page"],
+        [sys.executable, "-c", PROGRAM, str(run.folder), page],
         check=True,
         capture_output=True,
         text=True,

@@ -6,7 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.forward import Digraph, affinity_graph, merge_clusters, nearest_neighbors
-from jule.forward.few import merge_few
+from jule.forward.agglomerate import _minimum_spanning_tree
+from jule.forward.branches import _by_level, _by_node, _levels
+from jule.forward.few import few_spanning_tree, merge_few
+from tests.forward.test_tree import random_tree
 
 
 @st.composite
@@ -39,3 +42,28 @@ def test_one_cluster_and_no_edges(n):
     graph = Digraph(np.zeros((n, 0), np.int32), np.zeros((n, 0)), 1.0)
     merges, affinities = merge_few(graph, np.arange(n))
     assert (merges.shape, affinities.shape) == ((0, 2), (0,))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30))
+@settings(max_examples=50, deadline=None)
+def test_the_spanning_tree_is_that_of_the_kernel(seed, n):
+    points = np.random.default_rng(seed).normal(size=(n, 3))
+    for found, expected in zip(
+        few_spanning_tree(points), _minimum_spanning_tree(points), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("chain", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("n_clusters", [1, 3])
+def test_the_leaves_of_deep_and_flat_trees_are_arranged_alike(chain, n_clusters):
+    for seed in range(20):
+        tree = random_tree(seed, 40, chain, n_clusters)
+        levels = _levels(tree)
+        assert levels is not None
+        for one, other in zip(_by_node(tree), _by_level(tree, levels), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_very_deep_tree_has_no_levels():
+    assert _levels(random_tree(0, 1500, 1.0)) is None

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def report_edits(run: RunFolder, session: EditSession) -> None:
     """Make the page of a run again after edits, with thumbnails and positions of the old one."""
-    from jule.cli.reading import agreed_source
     from jule.report import Report
     from jule.report.stored import read_stored
 
@@ -25,7 +24,11 @@ def report_edits(run: RunFolder, session: EditSession) -> None:
     stored = read_stored(run, found.id, len(found.names))
     if stored is not None and stored.pictures["no_pictures"]:
         stored = None  # the pictures may be there now
-    source = agreed_source(run) if stored is None else None
+    source = None
+    if stored is None:
+        from jule.cli.reading import agreed_source
+
+        source = agreed_source(run)
     try:
         write_report(
             run,

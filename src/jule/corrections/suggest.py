@@ -209,15 +209,14 @@ def _outward(
     graph: Digraph, labels: NDArray[np.int32], base: Base
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weight of edges between each branch and others, and between it and its cluster."""
-    n = len(labels)
-    starts = base.intervals[0]
-    source = np.repeat(np.arange(n), graph.indices.shape[1])
-    target, weight = graph.indices.ravel().astype(np.int64), graph.weights.ravel()
+    place = base.intervals[0][: len(labels)]
+    source, target = place[:, None], place[graph.indices]
     # An edge is inside every branch from the merge that joins its ends upwards.
-    left = np.minimum(starts[source], starts[target])
-    right = np.maximum(starts[source], starts[target])
+    left, right = np.minimum(source, target).ravel(), np.maximum(source, target).ravel()
     joined_by = range_maxima(base.merge_between, left, right)
-    inside = np.where(labels[source] == labels[target], weight, 0.0)
+    weight = graph.weights.ravel()
+    same = labels[:, None] == labels[graph.indices]
+    inside = np.where(same.ravel(), weight, 0.0)
     return tuple(  # type: ignore[return-value]
         _leaving(base, left, right, weights, joined_by) for weights in (weight, inside)
     )

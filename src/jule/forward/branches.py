@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from jule.forward.tree import MergeTree, node_sizes
 from jule.jit import njit
 
+MOST_LEVELS = 1000  # of a tree: the nodes of a deeper one are visited one by one
+
 _intervals: WeakKeyDictionary[MergeTree, tuple[NDArray[np.int64], NDArray[np.int64]]] = (
     WeakKeyDictionary()
 )
@@ -54,16 +56,56 @@ def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _compute_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    levels = _levels(tree)
+    begin, end = _by_node(tree) if levels is None else _by_level(tree, levels)
+    for array in (begin, end):
+        array.flags.writeable = False  # others may use it
+    return begin, end
+
+
+def _levels(tree: MergeTree) -> list[NDArray[np.int64]] | None:
+    """Return the merges by their depth in the tree, from the top; None if it is very deep."""
+    levels = [np.flatnonzero(_is_root(tree)[tree.n_samples :])]
+    while len(levels[-1]):
+        if len(levels) > MOST_LEVELS:
+            return None
+        below = tree.merges[levels[-1]].ravel() - tree.n_samples
+        levels.append(below[below >= 0])
+    return levels
+
+
+def _is_root(tree: MergeTree) -> NDArray[np.bool_]:
+    is_root = np.ones(tree.n_samples + len(tree.merges), bool)
+    is_root[tree.merges] = False
+    return is_root
+
+
+def _by_level(
+    tree: MergeTree, levels: list[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n = tree.n_samples
+    lefts, rights = tree.merges.T
+    sizes = np.ones(n + len(tree.merges), np.int64)
+    for level in reversed(levels):
+        sizes[n + level] = sizes[lefts[level]] + sizes[rights[level]]
+    starts = np.empty_like(sizes)
+    roots = np.flatnonzero(_is_root(tree))[::-1]
+    starts[roots] = np.cumsum(sizes[roots]) - sizes[roots]
+    for level in levels:
+        starts[lefts[level]] = starts[n + level]
+        starts[rights[level]] = starts[n + level] + sizes[lefts[level]]
+    return starts, starts + sizes
+
+
+def _by_node(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # Lists, because loading a compiled kernel takes longer than this loop over 100,000 samples.
     lefts, rights = tree.merges.T.tolist()
     sizes = [1] * tree.n_samples
     for left, right in zip(lefts, rights, strict=True):
         sizes.append(sizes[left] + sizes[right])
-    is_root = np.ones(len(sizes), bool)
-    is_root[tree.merges] = False
     starts = [0] * len(sizes)
     free = 0
-    for root in np.flatnonzero(is_root)[::-1].tolist():
+    for root in np.flatnonzero(_is_root(tree))[::-1].tolist():
         starts[root] = free
         free += sizes[root]
     # The start of a node is known before those of its parts, which have smaller numbers.
@@ -71,10 +113,7 @@ def _compute_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.i
         starts[left] = start
         starts[right] = start + sizes[left]
     begin = np.array(starts, np.int64)
-    end = begin + np.array(sizes, np.int64)
-    for array in (begin, end):
-        array.flags.writeable = False  # others may use it
-    return begin, end
+    return begin, begin + np.array(sizes, np.int64)
 
 
 def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.int32]:

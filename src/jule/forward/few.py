@@ -198,3 +198,28 @@ def _sums(
     """Return the sum of the weights of each key 0, 1, ..."""
     # Without any key, numpy would count in whole numbers.
     return np.bincount(keys, weights, length).astype(np.float64, copy=False)
+
+
+def few_spanning_tree(
+    points: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the edges of a minimum spanning tree, and their squared lengths (Prim's algorithm).
+
+    Examples
+    --------
+    >>> few_spanning_tree(np.array([[0.0], [5.0], [1.0]]))[0].tolist()
+    [[0, 2], [2, 1]]
+    """
+    n = len(points)
+    ends, lengths = np.empty((n - 1, 2), np.int64), np.empty(n - 1)
+    distance, nearest = np.full(n, np.inf), np.zeros(n, np.int64)
+    newest = 0
+    for step in range(n - 1):
+        found = ((points - points[newest]) ** 2).sum(axis=1)
+        nearer = found < distance
+        distance[nearer], nearest[nearer] = found[nearer], newest
+        distance[newest] = -np.inf  # it is in the tree
+        best = int(np.where(distance < 0, np.inf, distance).argmin())
+        ends[step], lengths[step] = (nearest[best], best), distance[best]
+        newest = best
+    return ends, lengths

@@ -227,7 +227,7 @@ class Report:
         return self._page(urls, about).encode("utf-8", "backslashreplace")
 
     def _page(self, urls: Sequence[str], served: Mapping[str, Any] | None = None) -> str:
-        numbered = self.names == [str(number) for number in range(len(self.names))]
+        numbered = all(name == str(number) for number, name in enumerate(self.names))
         names = None if numbered else self.names
         if names is not None and self.sample is not None:
             names = [names[row] for row in self.sample.rows.tolist()]

@@ -189,7 +189,7 @@ def identify(tree: MergeTree, names: Sequence[str]) -> str:
     >>> identify(MergeTree(2, np.array([[0, 1]]), np.array([0.5])), ["a", "b"])
     '40214ea1'
     """
-    listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogatepass")
+    listed = "\0".join([*names, ""]).encode("utf-8", "surrogatepass")
     return f"{zlib.crc32(listed, zlib.crc32(tree.merges.astype('<i8').tobytes())):08x}"
 
 

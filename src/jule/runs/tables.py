@@ -110,12 +110,13 @@ def label_columns(
     (['path', 'cluster', 'confidence', 'rank', 'name', 'index'], ['cats'])
     """
     known = cluster_names or {}
+    shown = [known.get(label, "") for label in range(int(labels.max(initial=0)) + 1)]
     return {
         "path": list(names),
         "cluster": labels.tolist(),
         "confidence": np.round(confidence, 4).tolist(),
         "rank": ranks_in_clusters(labels, distances).tolist(),
-        "name": [known.get(label, "") for label in labels.tolist()],
+        "name": list(map(shown.__getitem__, labels.tolist())),
         "index": (np.arange(len(names)) if indices is None else indices).tolist(),
     }
 
