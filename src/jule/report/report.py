@@ -7,7 +7,6 @@ import html
 import json
 import math
 import re
-import webbrowser
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -289,6 +288,8 @@ class Report:
         By default it is written into the folder of the run, or, for results in memory, to
         report.html in the current folder.
         """
+        import webbrowser
+
         written = self.write_html(path or (self.folder or Path()) / PAGE)
         webbrowser.open(written.resolve().as_uri())
         return written
