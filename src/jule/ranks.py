@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from importlib.metadata import version
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -345,6 +344,8 @@ def _local_rank() -> int:
 
 def _introduction() -> str:
     """Return what a process says about itself to the others."""
+    from importlib.metadata import version
+
     from jule import __version__
 
     versions = {"jule": __version__} | {name: version(name) for name in COMPARED}

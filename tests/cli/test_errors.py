@@ -17,7 +17,8 @@ import typer
 from rich.errors import MarkupError
 from typer.testing import CliRunner
 
-from jule.cli.errors import Commands, describe_known, is_run_folder
+from jule.cli.commands import Commands
+from jule.cli.errors import describe_known, is_run_folder
 from jule.runs.tables import parse_labels
 
 JULE = Path(sys.executable).with_name("jule")

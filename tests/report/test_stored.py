@@ -5,7 +5,9 @@ import pytest
 
 from jule.report import Report
 from jule.report.stored import read_stored
-from jule.runs.names import PAGE
+from jule.runs.edits import EditSession
+from jule.runs.manifest import DamagedError
+from jule.runs.names import PAGE, PAGE_PICTURES
 from jule.runs.results import read_results
 from tests.report.made import blobs, run_of
 
@@ -34,6 +36,39 @@ def test_an_earlier_page_gives_all_its_thumbnails_and_positions_again(written):
     again = Report.of_run(run, results=results, stored=stored)
     assert again.summary["image_shape"] == [5, 5]
     assert again.html == made.html
+
+
+def test_thumbnails_that_are_there_are_not_written_again(tmp_path):
+    run, made = run_with_page(tmp_path, 2100)
+    session = EditSession(run)
+    session.add(session.editor.name(0, "cats"), session.editor.split(1))
+    results = session.results()
+    sheets = sorted((run.folder / PAGE_PICTURES).iterdir())
+    before = [(path.stat().st_ino, path.stat().st_mtime_ns) for path in sheets]
+    stored = read_stored(run, results.id, len(results.names))
+    again = Report.of_run(run, results=results, stored=stored)
+    again.write(run)
+    assert [(path.stat().st_ino, path.stat().st_mtime_ns) for path in sheets] == before
+    assert sorted((run.folder / PAGE_PICTURES).iterdir()) == sheets
+    assert all(f"{PAGE_PICTURES}/{path.name}" in run.manifest() for path in sheets)
+    # The order of the thumbnails is that of the page before; all else is as if made from nothing.
+    scratch = Report.of_run(run, results=results, umap=False)
+    assert again.summary == scratch.summary
+    assert set(again.arrays) == set(scratch.arrays)
+    for name, array in scratch.arrays.items():
+        np.testing.assert_array_equal(again.arrays[name], array)
+    assert list(made.sheets.content) == list(again.sheets.content)
+
+
+def test_a_damaged_thumbnail_is_named_and_the_page_is_kept(tmp_path):
+    run, _ = run_with_page(tmp_path, 2100)
+    results, page = read_results(run), run.read(PAGE)
+    stored = read_stored(run, results.id, len(results.names))
+    damaged = next((run.folder / PAGE_PICTURES).iterdir())
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"x")
+    with pytest.raises(DamagedError, match=damaged.name):
+        Report.of_run(run, results=results, stored=stored).write(run)
+    assert run.read(PAGE) == page
 
 
 def change_page(run, old, new):

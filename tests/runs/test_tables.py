@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from jule.forward.assign import centre_distances
 from jule.images import Skipped
+from jule.runs.plain_tables import split_plain
 from jule.runs.tables import (
     SKIPPED_HEAD,
+    _any_labels,
     _csv_columns,
-    _plain_columns,
+    _plain_labels,
     csv_text,
     duplicates_csv,
     label_columns,
@@ -269,5 +271,33 @@ def test_tables_are_written_and_split_as_the_csv_module_does_it(rows, more):
     writer.writerows((defuse(one), defuse(other)) for one, other in rows)
     assert csv_text(columns) == expected.getvalue()
     text = expected.getvalue() + more
-    plain = _plain_columns(text, SKIPPED_HEAD)
-    assert plain is None or plain == _csv_columns(text, SKIPPED_HEAD)
+    plain = split_plain(text.encode("utf-8", "surrogatepass"), b"path,reason")
+    if plain is not None:
+        found = {name: plain.texts(place) for place, name in enumerate(SKIPPED_HEAD)}
+        assert found == _csv_columns(text, SKIPPED_HEAD)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_plain_tables_of_labels_are_read_like_any_other(data):
+    n = data.draw(st.integers(1, 6))
+    names = data.draw(
+        st.lists(st.sampled_from(["a.jpg", "é ✓", "=1", "'", ""]), min_size=n, max_size=n)
+    )
+    labels = np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n)))
+    confidence = np.array(data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n)))
+    indices = np.cumsum(data.draw(st.lists(st.integers(1, 10**7), min_size=n, max_size=n)))
+    columns = table(names, labels, confidence, cluster_names={0: "@x"}, indices=indices)
+    content = labels_csv(columns, labels % 2 == 0)
+    plain, slow = _plain_labels(content), _any_labels(content)
+    assert plain is not None
+    for name in ("labels", "confidence", "by_hand", "indices"):
+        one, other = getattr(plain, name), getattr(slow, name)
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist()
+    assert (plain.names, plain.cluster_names) == (slow.names, slow.cluster_names)
+
+
+@pytest.mark.parametrize("damage", sorted(set(DAMAGE) - {"a cluster with two names"}))
+def test_a_damaged_table_is_not_plain(damage):
+    assert _plain_labels(DAMAGE[damage].encode()) is None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.output import say
+from jule.cli.quick import Applied, apply_to_run
 
 
 def apply(
@@ -33,23 +33,4 @@ def apply(
 
       jule apply photos-run --no-page
     """
-    from jule.cli.reading import counted, counted_clusters
-    from jule.cli.report import report_edits
-    from jule.locks import hold
-    from jule.runs.edits import read_edits, write_edits
-    from jule.runs.folder import RunFolder
-    from jule.runs.results import check_finished
-
-    folder = RunFolder(run)
-    check_finished(folder)
-    asked = None if edits is None else read_edits(edits)
-    with hold(run):
-        session, n_moved = write_edits(folder, asked)
-        state = session.state
-        say(
-            f"{counted_clusters(len(state.numbers), state.n_shelved)}, "
-            f"{counted(n_moved, 'image')} moved, "
-            f"{counted(len(state.names), 'cluster')} named: {folder.path('labels.csv')}"
-        )
-        if page:
-            report_edits(folder, session)
+    apply_to_run(Applied(run, edits, page))

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.output import say
-from jule.cli.reading import counted
+from jule.cli.output import counted, say
 
 
 def cache(

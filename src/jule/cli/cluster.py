@@ -13,7 +13,7 @@ import typer
 
 from jule.cli import ranks
 from jule.cli.errors import is_plain_file
-from jule.cli.output import say, status
+from jule.cli.output import counted, say, status
 from jule.cli.reading import (
     AspectOption,
     CacheOption,
@@ -30,7 +30,6 @@ from jule.cli.reading import (
     agreed_source,
     check_reading_options,
     choose_features,
-    counted,
     open_not_empty,
     print_skipped,
     requested_spec,
@@ -387,7 +386,7 @@ def _complete(run: RunFolder, source: str | None) -> None:
     if not complete(run):
         say(f"{run.folder} is finished: there is nothing to resume")
         return
-    from jule.cli.report import write_report
+    from jule.cli.pages import write_report
     from jule.report import Report
 
     say(f"{run.folder} is finished, except for its page, which is made now")
@@ -414,7 +413,7 @@ def run_and_report(
 ) -> None:
     """Execute a run with progress bars, print its clusters, and make its page."""
     with status(LOADING):
-        from jule.cli.report import write_report
+        from jule.cli.pages import write_report
         from jule.cli.show import print_clusters
         from jule.joint.team import SINGLE
         from jule.report import Report

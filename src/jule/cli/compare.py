@@ -14,7 +14,7 @@ import typer
 from jule.cli.compare_input import Input, from_pixels, from_run
 from jule.cli.compare_table import print_rows
 from jule.cli.errors import is_run_folder
-from jule.cli.output import say, status, warn
+from jule.cli.output import counted, say, status, warn
 from jule.cli.reading import (
     AspectOption,
     CacheOption,
@@ -26,7 +26,6 @@ from jule.cli.reading import (
     Size,
     Strict,
     check_reading_options,
-    counted,
 )
 from jule.features.registry import NAMES, PHOTOS, PIXELS, is_on_disk
 from jule.progress import progress_bars

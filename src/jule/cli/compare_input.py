@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jule.cli.output import status, warn
+from jule.cli.output import counted, status, warn
 from jule.cli.reading import (
     EncoderScaling,
     agreed_source,
-    counted,
     open_not_empty,
     print_skipped,
     requested_spec,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jule.cli.output import say
+from jule.cli.output import counted, say
 
 if TYPE_CHECKING:
     from jule.runs.folder import RunFolder
@@ -28,7 +28,6 @@ def cut(
     """
     import numpy as np
 
-    from jule.cli.reading import counted
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
     from jule.runs.tables import labels_csv

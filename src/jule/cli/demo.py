@@ -54,7 +54,7 @@ def demo(
         check_new_folder(out)
     say("Clustering 1,797 handwritten digits (8 x 8 pixels) without their labels.")
     with status(LOADING):
-        from jule.cli.report import write_report
+        from jule.cli.pages import write_report
         from jule.cli.show import print_clusters
         from jule.forward import agglomerate
         from jule.images import load_dataset

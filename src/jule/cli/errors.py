@@ -11,13 +11,10 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-import typer
-from typer.core import TyperGroup
 
 from jule.cli.output import ClosedError, fail, say, warn
 from jule.runs.names import CONFIG, ERRORS, MANIFEST
@@ -32,101 +29,72 @@ MARKS = {CONFIG: b"jule-run-", MANIFEST: b"jule-manifest-"}  # in the files of a
 MOST_READ = 4096
 
 
-class Commands(TyperGroup):
-    """The commands, with one place that catches what any of them raises.
+def run_guarded(work: Callable[[], object], arguments: Sequence[str], name: str) -> int:
+    """Run a command; print whatever it raises as one line, and return the exit code.
 
-    Bad input prints one line and exits with 1, bad options with 2, Ctrl-C with 130. The traceback
-    of an unexpected error is logged in the run folder, and shown with --debug.
+    Parameters
+    ----------
+    work
+        The command.
+    arguments, name
+        See `show_error`.
     """
+    try:
+        with warnings_in_one_line():
+            work()
+    except (Exception, KeyboardInterrupt) as error:
+        return show_error(error, arguments, name)
+    return 0
 
-    arguments: Sequence[str] = ()
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,  # noqa: ARG002
-        complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: ARG002
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run a command and exit."""
-        self.arguments = _debug_first(sys.argv[1:] if args is None else args)
-        try:
-            code = super().main(
-                self.arguments,
-                "jule",
-                complete_var,
-                standalone_mode=False,
-                windows_expand_args=windows_expand_args,
-                **extra,
-            )
-        except Exception as error:
-            code = self._show(error)
-        sys.exit(code if isinstance(code, int) else 0)
+@contextmanager
+def warnings_in_one_line() -> Iterator[None]:
+    """Print every warning as one line during the block."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _warn_in_one_line
+        yield
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; whatever it raises becomes an exit code."""
-        from jule.cli.ranks import joined
 
-        try:
-            with warnings.catch_warnings():
-                warnings.showwarning = _warn_in_one_line
-                with joined(self._name()):
-                    return super().invoke(ctx)
-        except (typer.Exit, typer.Abort):
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            raise typer.Exit(self._show(error)) from error
+def show_error(error: BaseException, arguments: Sequence[str], name: str) -> int:
+    """Print an error as one line, and return the exit code.
 
-    def _show(self, error: BaseException) -> int:
-        """Print an error as one line, and return the exit code."""
-        if isinstance(error, ClosedError):
-            _close_output()
-            return 0
-        try:
-            return self._print(error)
-        except ClosedError:  # nobody reads the message, but the command has failed
-            return 1
+    It is 1 for bad input, 2 for bad options and 130 for Ctrl-C. The traceback of an unexpected
+    error is logged in the run folder, and shown with --debug.
 
-    def _print(self, error: BaseException) -> int:
-        if isinstance(error, KeyboardInterrupt):
-            say("jule: stopped; finished parts are kept", err=True)
-            return 130
-        if self.arguments[:1] == ["--debug"] or os.environ.get("JULE_DEBUG"):
-            for line in _traceback(error):
-                say(line, err=True)
-        if _is_usage_error(error):
-            fail(_describe_usage(error, self._command()))
-            return int(getattr(error, "exit_code", 2))
-        known = describe_known(error)
-        logged = None
-        if known is None or not _has_plain_cause(error):
-            logged = write_log(error, self.arguments)
-        fail(known or _describe_unexpected(error, self.arguments, logged))
+    Parameters
+    ----------
+    error
+        What a command has raised.
+    arguments
+        What was typed, with --debug first if it was given.
+    name
+        The name of the command, as far as it is known.
+    """
+    if isinstance(error, ClosedError):
+        _close_output()
+        return 0
+    try:
+        return _print(error, arguments, name)
+    except ClosedError:  # nobody reads the message, but the command has failed
         return 1
 
-    def _command(self) -> str:
-        """Return the command that was typed, as far as it is known."""
-        return f"jule {self._name()}".rstrip()
 
-    def _name(self) -> str:
-        return next((one for one in self.arguments if one in self.commands), "")
-
-
-def _debug_first(arguments: Iterable[str]) -> list[str]:
-    """Move --debug to the front, where it is an option of `jule` itself.
-
-    Examples
-    --------
-    >>> _debug_first(["info", "photos", "--debug"])
-    ['--debug', 'info', 'photos']
-    """
-    given = list(arguments)
-    end = given.index("--") if "--" in given else len(given)
-    if "--debug" not in given[:end]:
-        return given
-    return ["--debug", *(one for one in given[:end] if one != "--debug"), *given[end:]]
+def _print(error: BaseException, arguments: Sequence[str], name: str) -> int:
+    if isinstance(error, KeyboardInterrupt):
+        say("jule: stopped; finished parts are kept", err=True)
+        return 130
+    if list(arguments[:1]) == ["--debug"] or os.environ.get("JULE_DEBUG"):
+        for line in _traceback(error):
+            say(line, err=True)
+    if _is_usage_error(error):
+        fail(_describe_usage(error, f"jule {name}".rstrip()))
+        return int(getattr(error, "exit_code", 2))
+    known = describe_known(error)
+    logged = None
+    if known is None or not _has_plain_cause(error):
+        logged = write_log(error, arguments)
+    fail(known or _describe_unexpected(error, arguments, logged))
+    return 1
 
 
 def _close_output() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jule.cli.output import fail, say, warn
+from jule.cli.output import counted, fail, say, warn
 from jule.cli.reading import MovedEncoder, check_not_own
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ def export(
 
       jule export photos-run --csv labels.csv --json clusters.json
     """
-    from jule.cli.reading import counted
     from jule.files import json_bytes, write_atomic
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
@@ -167,7 +166,6 @@ def _export_onnx(run: RunFolder, path: Path, features: str | None) -> None:
 
 def print_exported(exported: Exported, to: Path) -> None:
     """Print how many pictures were sorted; if others were not, list them and exit with code 1."""
-    from jule.cli.reading import counted
 
     n_sorted = exported.made + exported.already_there
     before = f" ({exported.already_there:,} were there before)" if exported.already_there else ""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jule.cli.output import say
+from jule.cli.output import counted, counted_clusters, say
 
 
 def import_labels(
@@ -28,8 +28,7 @@ def import_labels(
 
     Example: jule import-labels photos-run labels.csv
     """
-    from jule.cli.reading import counted, counted_clusters
-    from jule.cli.report import report_edits
+    from jule.cli.pages import report_edits
     from jule.files import read_regular
     from jule.locks import hold
     from jule.runs.edits import MOST_BYTES, import_table

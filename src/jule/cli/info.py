@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jule.cli.cluster import EnsembleOption
-from jule.cli.output import say
+from jule.cli.output import counted, say
 from jule.cli.reading import (
     AspectOption,
     CacheOption,
@@ -20,7 +20,6 @@ from jule.cli.reading import (
     Source,
     check_reading_options,
     choose_features,
-    counted,
     is_unchanged_array,
     open_not_empty,
     print_skipped,

@@ -9,8 +9,8 @@ import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device, cluster
 from jule.cli.errors import is_run_folder
-from jule.cli.output import say, status
-from jule.cli.reading import CacheOption, agreed_source, counted
+from jule.cli.output import counted, say, status
+from jule.cli.reading import CacheOption, agreed_source
 from jule.cli.report import remake_report
 from jule.features.registry import AUTO
 from jule.progress import progress_bars

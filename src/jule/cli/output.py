@@ -1,7 +1,8 @@
 """Print to the terminal: the only module of the command line that does.
 
 File names are not trusted. Nothing in them is interpreted: control characters are shown as escapes,
-and brackets are never markup.
+and brackets are never markup. Typer and rich take a while to load, so only what needs them imports
+them.
 """
 
 from __future__ import annotations
@@ -11,27 +12,19 @@ import socket
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
-
-import typer
-from rich.console import Console, RenderableType
-from rich.style import Style
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, NoReturn
 
 from jule.ranks import is_helper, launched
 from jule.text import one_line, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 BYTES = ("utf-8", "surrogateescape")  # names that are not UTF-8 keep their bytes
 
 
 class ClosedError(Exception):
     """The reader of the output, such as `head`, has closed it."""
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> NoReturn:
-        raise ClosedError  # instead of ending the process
 
 
 @contextmanager
@@ -70,7 +63,13 @@ def _line(text: str, *, err: bool, colour: str | None = None) -> None:
     stream = sys.stderr if err else sys.stdout
     shown = _encodable(printable(text), stream.encoding)
     with _open():
-        typer.echo(shown if colour is None else typer.style(shown, fg=colour), err=err)
+        if colour is not None and stream.isatty():
+            import typer  # which knows the terminals of every system
+
+            typer.echo(typer.style(shown, fg=colour), err=err)
+        else:
+            stream.write(f"{shown}\n")
+            stream.flush()
 
 
 def _encodable(text: str, encoding: str | None) -> str:
@@ -81,6 +80,9 @@ def _encodable(text: str, encoding: str | None) -> str:
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table."""
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(*columns)
     for row in rows:
         table.add_row(*(Text(_encodable(printable(cell), sys.stdout.encoding)) for cell in row))
@@ -95,13 +97,30 @@ def say_link(title: str, url: str) -> None:
     >>> say_link("page", "file:///run/report.html")
     page: file:///run/report.html
     """
+    if not sys.stdout.isatty():
+        say(f"{title}: {url}")
+        return
+    from rich.style import Style
+    from rich.text import Text
+
     shown = printable(url)
     _render(Text(f"{title}: ").append(shown, Style(link=shown)), soft_wrap=True)
 
 
 def _render(content: RenderableType, *, soft_wrap: bool) -> None:
     with _open():
-        _Console().print(content, soft_wrap=soft_wrap)
+        _console().print(content, soft_wrap=soft_wrap)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console that does not end the process when nobody reads its output."""
+    from rich.console import Console
+
+    class Lasting(Console):
+        def on_broken_pipe(self) -> NoReturn:
+            raise ClosedError
+
+    return Lasting(stderr=stderr)
 
 
 def write_csv(text: str) -> None:
@@ -151,7 +170,9 @@ def status(text: str) -> Iterator[None]:
     if is_helper():
         yield
         return
-    with _Console(stderr=True).status(Text(printable(text))):
+    from rich.text import Text
+
+    with _console(stderr=True).status(Text(printable(text))):
         yield
 
 
@@ -165,5 +186,29 @@ def ask(question: str) -> bool:
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    typer.echo(f"{printable(one_line(question))} [y/N] ", nl=False, err=True)
+    sys.stderr.write(f"{printable(one_line(question))} [y/N] ")
+    sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in the singular or plural.
+
+    Examples
+    --------
+    >>> counted(1, "file"), counted(1200, "file")
+    ('1 file', '1,200 files')
+    """
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def counted_clusters(n_clusters: int, n_shelved: int = 0) -> str:
+    """Return the number of clusters; the shelf, which is not one of them, is named beside it.
+
+    Examples
+    --------
+    >>> counted_clusters(10), counted_clusters(10, 3)
+    ('10 clusters', '10 clusters and a shelf with 3 images')
+    """
+    shelf = f" and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
+    return f"{counted(n_clusters, 'cluster')}{shelf}"

@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device
-from jule.cli.output import say, status, write_csv
+from jule.cli.output import counted, say, status, write_csv
 from jule.cli.reading import (
     CacheOption,
     MovedEncoder,
     Source,
     Strict,
     check_not_own,
-    counted,
     open_not_empty,
     print_skipped,
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jule.cli.errors import is_run_folder
-from jule.cli.output import ask, say, warn
+from jule.cli.output import ask, counted, say, warn
 from jule.features.registry import ONNX, PHOTOS, PIXELS
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def check_reading_options(size: str | None, aspect: str, colour: str) -> None:
     --------
     >>> check_reading_options("64x48", "crop", "auto")
     """
-    from jule.images.decoding.decode import check_aspect
+    from jule.images.decoding.spec import check_aspect
     from jule.images.decoding.survey import check_colour, parse_size
 
     if size is not None:
@@ -381,26 +381,3 @@ def print_skipped(data: Samples, listed_in: str = "", *, err: bool = False) -> N
     copies = int((data.first_copies != range(len(data))).sum())
     if copies:
         say(f"{counted(copies, 'exact duplicate')}; copies share one label", err=err)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural.
-
-    Examples
-    --------
-    >>> counted(1, "file"), counted(1200, "file")
-    ('1 file', '1,200 files')
-    """
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def counted_clusters(n_clusters: int, n_shelved: int = 0) -> str:
-    """Return the number of clusters; the shelf, which is not one of them, is named beside it.
-
-    Examples
-    --------
-    >>> counted_clusters(10), counted_clusters(10, 3)
-    ('10 clusters', '10 clusters and a shelf with 3 images')
-    """
-    shelf = f" and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
-    return f"{counted(n_clusters, 'cluster')}{shelf}"

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device
-from jule.cli.output import ask, say, status
-from jule.cli.reading import CacheOption, MovedEncoder, agreed_source, counted
+from jule.cli.output import ask, counted, say, status
+from jule.cli.reading import CacheOption, MovedEncoder, agreed_source
 from jule.progress import progress_bars, reading_bar
 
 MOST_LINES = 20
@@ -50,7 +50,7 @@ def refine(
         raise ValueError(f"{run} has no corrections to learn from: edit it first")
     check_device(device)
     with status(LOADING):
-        from jule.cli.report import write_report
+        from jule.cli.pages import write_report
         from jule.report import Report
         from jule.runs.encoding import ENCODING, encode, encoder_of
         from jule.runs.reading import read_again

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.cli.output import say, say_table
-from jule.cli.reading import counted_clusters
+from jule.cli.output import counted_clusters, say, say_table
 from jule.runs.results import RunResults
 
 MOST_ROWS = 30

@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device
-from jule.cli.output import say, status
+from jule.cli.output import counted, say, status
 from jule.cli.reading import (
     CacheOption,
     MovedEncoder,
     Strict,
     absolute,
     agreed_source,
-    counted,
     open_not_empty,
     print_skipped,
 )
@@ -67,7 +66,7 @@ def update(
     opened = open_not_empty(more)
     check_device(device)
     with status(LOADING):
-        from jule.cli.report import write_report
+        from jule.cli.pages import write_report
         from jule.report import Report
         from jule.runs.adding import add_pictures, only_new
         from jule.runs.encoding import ENCODING, encode, encoder_of

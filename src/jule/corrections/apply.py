@@ -112,8 +112,8 @@ class Corrected:
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
         """The labels that are in use, in order, without the shelf."""
-        numbers: NDArray[np.int32] = np.unique(self.labels[self.labels != SHELF])
-        return numbers
+        counts = np.bincount(self.labels[self.labels != SHELF])
+        return np.flatnonzero(counts).astype(np.int32)
 
     @cached_property
     def n_shelved(self) -> int:

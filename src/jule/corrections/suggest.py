@@ -97,10 +97,9 @@ def same_pairs(
     k = len(numbers)
     place = np.searchsorted(numbers, state.labels)
     keys = place[:, None] * k + place[graph.indices]
-    pairs, at = np.unique(keys, return_inverse=True)
-    weights = np.bincount(at.reshape(-1), graph.weights.ravel(), len(pairs))
+    pairs, weights = _sum_by_key(keys.ravel(), graph.weights.ravel(), k * k)
     between: dict[tuple[int, int], float] = {}
-    for key, weight in zip(pairs.tolist(), weights.tolist(), strict=True):
+    for key, weight in zip(pairs, weights, strict=True):
         i, j = divmod(key, k)
         if i != j and weight > 0 and SHELF not in (numbers[i], numbers[j]):
             pair = (min(i, j), max(i, j))
@@ -115,6 +114,18 @@ def same_pairs(
         if count is not None and len(found) == count:
             break
     return found
+
+
+def _sum_by_key(
+    keys: NDArray[np.integer], weights: NDArray[np.floating], count: int
+) -> tuple[list[int], list[float]]:
+    """Return the keys that occur, below `count`, and the sum of the weights of each."""
+    if count > len(keys):
+        found, at = np.unique(keys, return_inverse=True)
+        return found.tolist(), np.bincount(at, weights, len(found)).tolist()
+    sums = np.bincount(keys, weights, count)
+    found = np.flatnonzero(sums)
+    return found.tolist(), sums[found].tolist()
 
 
 def _closed_pairs(base: Base, state: Corrected, edits: Iterable[Edit]) -> set[frozenset[int]]:
@@ -198,33 +209,30 @@ def _outward(
     graph: Digraph, labels: NDArray[np.int32], base: Base
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weight of edges between each branch and others, and between it and its cluster."""
-    n = len(labels)
-    starts = base.intervals[0]
-    source = np.repeat(np.arange(n), graph.indices.shape[1])
-    target, weight = graph.indices.ravel().astype(np.int64), graph.weights.ravel()
+    place = base.intervals[0][: len(labels)]
+    source, target = place[:, None], place[graph.indices]
     # An edge is inside every branch from the merge that joins its ends upwards.
-    left = np.minimum(starts[source], starts[target])
-    right = np.maximum(starts[source], starts[target])
+    left, right = np.minimum(source, target).ravel(), np.maximum(source, target).ravel()
     joined_by = range_maxima(base.merge_between, left, right)
-    same = labels[source] == labels[target]
-    everything = np.ones_like(same)
+    weight = graph.weights.ravel()
+    same = labels[:, None] == labels[graph.indices]
+    inside = np.where(same.ravel(), weight, 0.0)
     return tuple(  # type: ignore[return-value]
-        _leaving(base, source[some], target[some], weight[some], joined_by[some])
-        for some in (everything, same)
+        _leaving(base, left, right, weights, joined_by) for weights in (weight, inside)
     )
 
 
 def _leaving(
     base: Base,
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
     weight: NDArray[np.floating],
     joined_by: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the weight of edges with one end in each branch: of all its ends, less the inside."""
     n = len(base.labels)
     starts, stops = base.intervals
-    ends = np.bincount(starts[source], weight, n) + np.bincount(starts[target], weight, n)
+    ends = np.bincount(left, weight, n) + np.bincount(right, weight, n)
     inside = np.bincount(joined_by, weight, n - 1)[base.merge_between]
     ends_before, inside_before = (np.concatenate([[0.0], np.cumsum(x)]) for x in (ends, inside))
     of_ends: NDArray[np.float64] = ends_before[stops] - ends_before[starts]

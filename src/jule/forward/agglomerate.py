@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jule.forward.affinity import KERNELS, Kernel
 from jule.forward.constraints import allowed_joins
+from jule.forward.few import FEW, few_spanning_tree
 from jule.forward.init import (
     cluster_means,
     find_root,
@@ -245,7 +246,8 @@ def join_by_distance(
     vectors, _ = fit_range(vectors)
     remaining, labels = np.unique(_clusters_after(n_initial, merges), return_inverse=True)
     means = cluster_means(vectors, labels[initial]).astype(np.float64)
-    ends, lengths = _minimum_spanning_tree(means)
+    spanning_tree = few_spanning_tree if len(means) <= FEW else _minimum_spanning_tree
+    ends, lengths = spanning_tree(means)
     edges = ends[np.argsort(lengths, kind="stable")]
     n_forced = 0
     if apart is not None and len(apart):
@@ -253,23 +255,29 @@ def join_by_distance(
         n_forced = max(0, n_forced - (len(found) - n_joins))
         edges = np.array(found, np.int64)
     node = remaining.copy()
-    parents = np.arange(len(remaining))
+    parents = list(range(len(remaining)))
+
+    def root(cluster: int) -> int:
+        while parents[cluster] != cluster:
+            parents[cluster] = parents[parents[cluster]]
+            cluster = parents[cluster]
+        return cluster
+
     joins = np.empty((n_joins, 2), np.int64)
-    for t, edge in enumerate(edges[:n_joins]):
-        a, b = find_root(parents, edge[0]), find_root(parents, edge[1])
+    for t, (one, other) in enumerate(edges[:n_joins].tolist()):
+        a, b = root(one), root(other)
         joins[t] = node[a], node[b]
         parents[b] = a
         node[a] = n_initial + len(merges) + t
     return joins, n_forced
 
 
-@njit(cache=True)
-def _clusters_after(n_initial, merges):
+def _clusters_after(n_initial: int, merges: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the final cluster of every initial cluster."""
-    cluster_of = np.arange(n_initial + merges.shape[0])
-    for t in range(merges.shape[0] - 1, -1, -1):
-        cluster_of[merges[t, 0]] = cluster_of[merges[t, 1]] = cluster_of[n_initial + t]
-    return cluster_of[:n_initial]
+    cluster_of = list(range(n_initial + len(merges)))
+    for made, (one, other) in zip(reversed(cluster_of), reversed(merges.tolist()), strict=False):
+        cluster_of[one] = cluster_of[other] = made
+    return np.array(cluster_of[:n_initial])
 
 
 @njit(cache=True)

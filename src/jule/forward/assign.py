@@ -294,18 +294,21 @@ def modularity(graph: Digraph, labels: NDArray[np.integer]) -> float:
 
 
 def centre_distances(
-    vectors: NDArray[np.floating], labels: NDArray[np.integer]
+    vectors: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    means: NDArray[np.floating] | None = None,
 ) -> NDArray[np.float64]:
     """Return the squared distance of every sample from the mean of its cluster.
 
-    The smaller the distance, the more typical the sample is of its cluster.
+    The smaller the distance, the more typical the sample is of its cluster. `means` are those of
+    `cluster_means`, if they are known.
 
     Examples
     --------
     >>> centre_distances(np.array([[0.0], [2.0], [7.0]]), np.array([0, 0, 1])).tolist()
     [1.0, 1.0, 0.0]
     """
-    centres = cluster_means(vectors, labels).astype(np.float64)
+    centres = (cluster_means(vectors, labels) if means is None else means).astype(np.float64)
     distances = np.empty(len(vectors))
     rows = max(1, GAP_CELLS // max(1, vectors.shape[1]))
     for start in range(0, len(vectors), rows):

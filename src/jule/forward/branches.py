@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from weakref import WeakKeyDictionary
+
 import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward.tree import MergeTree, node_sizes
 from jule.jit import njit
+
+MOST_LEVELS = 1000  # of a tree: the nodes of a deeper one are visited one by one
+
+_intervals: WeakKeyDictionary[MergeTree, tuple[NDArray[np.int64], NDArray[np.int64]]] = (
+    WeakKeyDictionary()
+)
 
 
 def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -33,6 +41,8 @@ def leaf_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
 def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where the interval of each node begins and ends; see `leaf_intervals`.
 
+    They are kept as long as the tree, because several steps need those of the same one.
+
     Examples
     --------
     >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
@@ -40,16 +50,62 @@ def node_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64
     >>> starts[3:].tolist(), stops[3:].tolist()
     ([1, 0], [3, 3])
     """
+    if tree not in _intervals:
+        _intervals[tree] = _compute_intervals(tree)
+    return _intervals[tree]
+
+
+def _compute_intervals(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    levels = _levels(tree)
+    begin, end = _by_node(tree) if levels is None else _by_level(tree, levels)
+    for array in (begin, end):
+        array.flags.writeable = False  # others may use it
+    return begin, end
+
+
+def _levels(tree: MergeTree) -> list[NDArray[np.int64]] | None:
+    """Return the merges by their depth in the tree, from the top; None if it is very deep."""
+    levels = [np.flatnonzero(_is_root(tree)[tree.n_samples :])]
+    while len(levels[-1]):
+        if len(levels) > MOST_LEVELS:
+            return None
+        below = tree.merges[levels[-1]].ravel() - tree.n_samples
+        levels.append(below[below >= 0])
+    return levels
+
+
+def _is_root(tree: MergeTree) -> NDArray[np.bool_]:
+    is_root = np.ones(tree.n_samples + len(tree.merges), bool)
+    is_root[tree.merges] = False
+    return is_root
+
+
+def _by_level(
+    tree: MergeTree, levels: list[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    n = tree.n_samples
+    lefts, rights = tree.merges.T
+    sizes = np.ones(n + len(tree.merges), np.int64)
+    for level in reversed(levels):
+        sizes[n + level] = sizes[lefts[level]] + sizes[rights[level]]
+    starts = np.empty_like(sizes)
+    roots = np.flatnonzero(_is_root(tree))[::-1]
+    starts[roots] = np.cumsum(sizes[roots]) - sizes[roots]
+    for level in levels:
+        starts[lefts[level]] = starts[n + level]
+        starts[rights[level]] = starts[n + level] + sizes[lefts[level]]
+    return starts, starts + sizes
+
+
+def _by_node(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     # Lists, because loading a compiled kernel takes longer than this loop over 100,000 samples.
     lefts, rights = tree.merges.T.tolist()
     sizes = [1] * tree.n_samples
     for left, right in zip(lefts, rights, strict=True):
         sizes.append(sizes[left] + sizes[right])
-    is_root = np.ones(len(sizes), bool)
-    is_root[tree.merges] = False
     starts = [0] * len(sizes)
     free = 0
-    for root in np.flatnonzero(is_root)[::-1].tolist():
+    for root in np.flatnonzero(_is_root(tree))[::-1].tolist():
         starts[root] = free
         free += sizes[root]
     # The start of a node is known before those of its parts, which have smaller numbers.

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.forward.assign import BLOCK_CELLS
+from jule.forward.init import find_root
 from jule.forward.neighbors import Neighbors
-from jule.forward.restrict import nodes_of_pairs
 from jule.forward.tree import MergeTree
+from jule.jit import njit
 
 
 def extend_tree(
@@ -46,7 +47,7 @@ def extend_tree(
     pairs = np.concatenate(
         [old[: tree.n_copies], joins[copied], joins[~copied], old[tree.n_copies :]]
     )
-    merges, _ = nodes_of_pairs(n + m, pairs, np.zeros(n + m, np.int32), 1)
+    merges = _nodes_of_pairs(n + m, pairs)
     affinities = np.concatenate([np.full(m, np.nan), tree.affinities])
     return MergeTree(
         n + m, merges, affinities, tree.n_copies + int(copied.sum()), n_forced=tree.n_forced
@@ -107,3 +108,17 @@ def _insert(
         names = np.concatenate([indices[sample], block[which]])
         order = np.lexsort((names, both))[: indices.shape[1]]
         indices[sample], distances[sample] = names[order], both[order]
+
+
+@njit(cache=True)
+def _nodes_of_pairs(n, pairs):
+    """Turn pairs of samples into pairs of tree nodes."""
+    parents = np.arange(n)
+    node = np.arange(n)
+    merges = np.empty((pairs.shape[0], 2), np.int64)
+    for t in range(pairs.shape[0]):
+        a, b = find_root(parents, pairs[t, 0]), find_root(parents, pairs[t, 1])
+        merges[t, 0], merges[t, 1] = node[a], node[b]
+        parents[b] = a
+        node[a] = n + t
+    return merges

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.agglomerate import join_by_distance
-from jule.forward.branches import leaf_intervals
-from jule.forward.init import find_root
+from jule.forward.branches import node_intervals
+from jule.forward.few import FEW, merge_few
 from jule.forward.linkage import merge_clusters
 from jule.forward.tree import MergeTree
-from jule.jit import njit
 
 
 def tree_through_labels(
@@ -67,11 +66,11 @@ def tree_through_labels(
     copies = np.arange(n) if first_copies is None else np.asarray(first_copies)
     if (labels[copies] != labels).any():
         raise ValueError("exact copies must have the same label as their original")
-    pairs, affinities = _pairs_below(tree, labels, copies)
-    below, top = nodes_of_pairs(n, pairs, labels, k)
+    below, affinities, top = _merges_below(tree, labels, copies)
     if apart is not None:
         apart = apart[labels[apart[:, 0]] != labels[apart[:, 1]]]
-    merges, merge_affinities = merge_clusters(graph, labels, n_near=n_near, lam=lam, apart=apart)
+    merge = merge_few if k <= FEW else merge_clusters
+    merges, merge_affinities = merge(graph, labels, n_near=n_near, lam=lam, apart=apart)
     n_joins = k - 1 - len(merges)
     joins, n_forced = join_by_distance(vectors, labels, k, merges, n_joins, apart)
     node_of = np.concatenate([top, n + len(below) + np.arange(len(merges) + n_joins)])
@@ -105,43 +104,95 @@ def join_copies_first(tree: MergeTree, first_copies: NDArray[np.integer]) -> Mer
     """
     n = tree.n_samples
     together = np.zeros(n, np.int32)
-    pairs, affinities = _pairs_below(tree, together, first_copies)
-    merges, _ = nodes_of_pairs(n, pairs, together, 1)
+    merges, affinities, _ = _merges_below(tree, together, first_copies)
     # Merges that constraints forbid come last in both trees: they join no copies.
     n_copies = int((first_copies != np.arange(n)).sum())
     return MergeTree(n, merges, affinities, n_copies, tree.n_forced)
 
 
-def _pairs_below(
+def _merges_below(
     tree: MergeTree, labels: NDArray[np.integer], copies: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """List pairs of samples to join, in order, with the affinities of their merges in the tree.
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Restrict a tree to each cluster; return merges, their affinities, and the top per cluster.
 
-    Two samples of one cluster that follow each other in the order of the leaves are joined by the
-    tree at their lowest common ancestor; these are all the merges of the restricted tree.
+    Copies are joined first. Two originals of one cluster that follow each other in the order of the
+    leaves are joined by the tree at their lowest common ancestor; these are all other merges.
     """
     n = tree.n_samples
-    copied = np.flatnonzero(copies != np.arange(n))
-    starts, splits = leaf_intervals(tree)
+    starts, stops = node_intervals(tree)
     leaf_at = np.argsort(starts[:n])
     originals = leaf_at[copies[leaf_at] == leaf_at]
-    order = np.argsort(labels[originals], kind="stable")  # by cluster, then by leaf
-    left, right = originals[order][:-1], originals[order][1:]
-    same = labels[left] == labels[right]
-    left, right = left[same], right[same]
+    line = originals[np.argsort(labels[originals], kind="stable")]  # by cluster, then by leaf
+    joins = np.flatnonzero(labels[line[:-1]] == labels[line[1:]])  # of this place and the next
     # Exactly one merge separates leaves p and p + 1; ancestors have larger numbers.
     merge_at = np.empty(max(n - 1, 0), np.int64)
-    merge_at[splits] = np.arange(n - 1)
-    joined_by = range_maxima(merge_at, starts[left], starts[right])
+    merge_at[stops[tree.merges[:, 0]] - 1] = np.arange(n - 1)
+    joined_by = range_maxima(merge_at, starts[line[joins]], starts[line[joins + 1]])
     by_merge = np.argsort(joined_by, kind="stable")
-    pairs = np.column_stack(
-        (
-            np.concatenate([copies[copied], left[by_merge]]),
-            np.concatenate([copied, right[by_merge]]),
-        )
-    )
-    inside = np.full(len(copied), np.nan)
-    return pairs, np.concatenate([inside, tree.affinities[joined_by[by_merge]]])
+    joins, joined_by = joins[by_merge], joined_by[by_merge]
+    chains, bottom = _chains_of_copies(copies)
+    new = n + len(chains) + np.arange(len(joins))  # the node that each join makes
+    # A merge of originals of one cluster only is the same in the new tree.
+    mixed = (labels[leaf_at[1:]] != labels[leaf_at[:-1]]) | (copies[leaf_at[1:]] != leaf_at[1:])
+    mixed_before = np.concatenate([[0], np.cumsum(mixed)])
+    is_same = mixed_before[starts[n:]] == mixed_before[stops[n:] - 1]
+    is_same &= (copies[leaf_at] == leaf_at)[starts[n:]]
+    same = is_same[joined_by]
+    node_of = np.concatenate([bottom, np.full(n - 1, -1)])
+    node_of[n + joined_by[same]] = new[same]
+    merges = np.empty((len(joins), 2), np.int64)
+    merges[same] = node_of[tree.merges[joined_by[same]]]
+    top = _join_runs(line, labels, joins, same, new, bottom, merges)
+    affinities = np.concatenate([np.full(len(chains), np.nan), tree.affinities[joined_by]])
+    return np.concatenate([chains, merges]), affinities, top
+
+
+def _chains_of_copies(
+    copies: NDArray[np.integer],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Join copies to their originals, one by one; return merges and the node of every original."""
+    n = len(copies)
+    bottom = np.arange(n)
+    merges = []
+    for copy in np.flatnonzero(copies != bottom).tolist():
+        original = copies[copy]
+        merges.append((bottom[original], copy))
+        bottom[original] = n + len(merges) - 1
+    return np.array(merges, np.int64).reshape(-1, 2), bottom
+
+
+def _join_runs(
+    line: NDArray[np.int64],
+    labels: NDArray[np.integer],
+    joins: NDArray[np.int64],
+    same: NDArray[np.bool_],
+    new: NDArray[np.int64],
+    bottom: NDArray[np.int64],
+    merges: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Fill in the merges that are not as they were; return the top node of every cluster.
+
+    Merges that are as they were join runs of the line. The others join these runs, and each of
+    them needs to know only the run that ends, and the run that begins, where it joins them.
+    """
+    is_end = np.ones(len(line), bool)
+    is_end[joins[same]] = False
+    run = np.concatenate([[0], np.cumsum(is_end)[:-1]])  # of every place in the line
+    node = bottom[line[is_end]]
+    np.maximum.at(node, run[joins[same]], new[same])
+    nodes, first, last = node.tolist(), list(range(len(node))), list(range(len(node)))
+    others = np.flatnonzero(~same)
+    filled = []
+    for left, made in zip(run[joins[others]].tolist(), new[others].tolist(), strict=True):
+        begin, end = first[left], last[left + 1]
+        filled.append((nodes[begin], nodes[left + 1]))
+        nodes[begin] = made
+        first[end], last[begin] = begin, end
+    merges[others] = np.array(filled, np.int64).reshape(-1, 2)
+    top = np.empty(int(labels.max()) + 1, np.int64)
+    _, begins = np.unique(labels[line], return_index=True)
+    top[labels[line[begins]]] = np.array(nodes)[run[begins]]
+    return top
 
 
 def range_maxima(
@@ -155,29 +206,13 @@ def range_maxima(
     [3, 2]
     """
     found = np.zeros(len(starts), np.int64)
-    lengths = stops - starts
+    doublings = np.frexp(stops - starts)[1].astype(np.uint8)  # 1 for one value, 2 for two or three
+    by_length = np.argsort(doublings, kind="stable")
+    ends = np.cumsum(np.bincount(doublings))
     table, width = values, 1
-    while len(table) and (lengths >= width).any():
+    for now in np.split(by_length, ends[:-1])[1:]:
         # `table[i]` is the maximum of `width` values from i on; two windows cover a range.
-        now = (lengths >= width) & (lengths < 2 * width)
         found[now] = np.maximum(table[starts[now]], table[stops[now] - width])
         table = np.maximum(table[:-width], table[width:])
         width *= 2
     return found
-
-
-@njit(cache=True)
-def nodes_of_pairs(n, pairs, labels, k):
-    """Turn pairs of samples into pairs of tree nodes; also returns the top node per cluster."""
-    parents = np.arange(n)
-    node = np.arange(n)
-    merges = np.empty((pairs.shape[0], 2), np.int64)
-    for t in range(pairs.shape[0]):
-        a, b = find_root(parents, pairs[t, 0]), find_root(parents, pairs[t, 1])
-        merges[t, 0], merges[t, 1] = node[a], node[b]
-        parents[b] = a
-        node[a] = n + t
-    top = np.empty(k, np.int64)
-    for sample in range(n):
-        top[labels[sample]] = node[find_root(parents, sample)]
-    return merges, top

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jule.images.datasets import Dataset, Pairs, dataset_names, load_dataset, load_pairs
-    from jule.images.decoding.decode import ImageSpec
+    from jule.images.decoding.spec import ImageSpec
     from jule.images.read import Samples, read_images, spec_for
     from jule.images.sources.arrays import ArraySource, as_samples, check_labels, fingerprint
     from jule.images.sources.base import ImageSource, Skipped
@@ -44,7 +44,7 @@ _HOMES = {
     "BadPictureError": "sources.content",
     "Dataset": "datasets",
     "ImageSource": "sources.base",
-    "ImageSpec": "decoding.decode",
+    "ImageSpec": "decoding.spec",
     "Pairs": "datasets",
     "Samples": "read",
     "Skipped": "sources.base",

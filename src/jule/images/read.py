@@ -13,15 +13,10 @@ from numpy.typing import NDArray
 
 from jule.images.copies import choose_originals, find_copies
 from jule.images.decoding.cache import decode_source
-from jule.images.decoding.decode import (
-    DIGEST,
-    Aspect,
-    ImageSpec,
-    check_aspect,
-    content_digest,
-)
+from jule.images.decoding.decode import DIGEST, content_digest
 from jule.images.decoding.pool import Crew
 from jule.images.decoding.shared import SharedDecoding
+from jule.images.decoding.spec import Aspect, ImageSpec, check_aspect
 from jule.images.decoding.survey import Colour, check_colour, choose_spec, survey
 from jule.images.decoding.worker import limits_for
 from jule.images.sources.arrays import fingerprint

@@ -326,13 +326,15 @@ def with_labels(
     """
     copies = np.arange(len(labels)) if first_copies is None else first_copies
     representation = Representation(result.embedding, result.neighbors, result.graph, constraints)
-    return replace(
+    edited = replace(
         result,
         labels=labels,
         chosen="edited",
         confidence=result.confidence_in(labels, by_hand),
         tree=_tree_through(result.tree, labels, representation, config, copies),
     )
+    vars(edited).update(graph=result.graph, graphs=result.graphs)  # they do not depend on labels
+    return edited
 
 
 def join_copies(labels: NDArray[np.int32], first_copies: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -57,11 +57,11 @@ def render(
     """
     carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
     run = {
-        "summary": summary,
-        "arrays": {name: for_browser(array) for name, array in carried.items()},
-        "names": names,
-        "pictures": None if sheets is None else _about(sheets, urls),
-        "served": served,
+        "summary": json_for_html(summary),
+        "arrays": _object({name: _array_json(array) for name, array in carried.items()}),
+        "names": json_for_html(names),
+        "pictures": json_for_html(None if sheets is None else _about(sheets, urls)),
+        "served": json_for_html(served),
     }
     script = _script(SCRIPTS if served is None else SERVED_SCRIPTS)
     template = _environment().get_template("page.html")
@@ -73,7 +73,7 @@ def render(
         policy=policy(served=served is not None),
         served=served is not None,
         sampled=len(arrays["rows"]) if "rows" in arrays else 0,
-        data=Markup(json_for_html(run)),
+        data=Markup(_object(run)),
     )
 
 
@@ -107,6 +107,16 @@ def json_for_html(value: Any) -> str:
     for sign, escaped in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, escaped)
     return text
+
+
+def _object(parts: Mapping[str, str]) -> str:
+    """Join JSON values to an object; its names are plain words."""
+    return "{" + ",".join(f'"{name}":{part}' for name, part in parts.items()) + "}"
+
+
+def _array_json(array: NDArray) -> str:
+    """Return an array as JSON; none of it, millions of letters, needs to be escaped."""
+    return _object({name: f'"{text}"' for name, text in for_browser(array).items()})
 
 
 def data_urls(sheets: Sheets) -> list[str]:

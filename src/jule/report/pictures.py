@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 INLINE_MOST = 2000  # with more images, the sheets are files beside the page
 LARGE_SIDE, SMALL_SIDE = 96, 56  # of a thumbnail, on a page with few or with many of them
@@ -144,6 +143,8 @@ def thumbnail(
         light = (pixels.astype(np.float32) - black) * (255.0 / span)
         pixels = np.clip(np.round(light), 0, 255).astype(np.uint8)
     if pixels.shape[:2] != size:
+        from PIL import Image  # not needed for a page whose sheets are there
+
         height, width = size
         small = Image.fromarray(pixels).resize((width, height), Image.Resampling.LANCZOS)
         pixels = np.asarray(small)
@@ -196,6 +197,8 @@ def encode(pixels: NDArray[np.uint8], kind: str) -> bytes:
     >>> encode(np.zeros((2, 2), np.uint8), "png")[1:4]
     b'PNG'
     """
+    from PIL import Image
+
     file = io.BytesIO()
     if kind == "png":
         Image.fromarray(pixels).save(file, "PNG")

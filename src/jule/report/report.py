@@ -7,7 +7,6 @@ import html
 import json
 import math
 import re
-import webbrowser
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -35,7 +34,7 @@ from jule.report.inputs import (
 from jule.report.page import data_urls, render
 from jule.report.pictures import Sheets, make_sheets
 from jule.report.sample import Sample, choose_rows, most_shown
-from jule.report.stored import StoredPage
+from jule.report.stored import SheetsBeside, StoredPage
 from jule.report.summary import listed_rows, summarize
 from jule.runs.folder import RunFolder
 from jule.runs.manifest import read_manifest
@@ -227,7 +226,7 @@ class Report:
         return self._page(urls, about).encode("utf-8", "backslashreplace")
 
     def _page(self, urls: Sequence[str], served: Mapping[str, Any] | None = None) -> str:
-        numbered = self.names == [str(number) for number in range(len(self.names))]
+        numbered = all(name == str(number) for number, name in enumerate(self.names))
         names = None if numbered else self.names
         if names is not None and self.sample is not None:
             names = [names[row] for row in self.sample.rows.tolist()]
@@ -239,13 +238,14 @@ class Report:
         text = ""
         if self.sheets is not None and not self.sheets.inline:
             suffix = "png" if self.sheets.kind == "png" else "jpg"
+            contents = list(self.sheets.content)
             names = [
-                f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
-                for content in self.sheets.content
+                f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}" for content in contents
             ]
             text = self._page([f"{quote(folder, errors='surrogateescape')}/{one}" for one in names])
-            each = zip(names, self.sheets.content, strict=True)
-            sheets = {f"{folder}/{one}": content for one, content in each}
+            sheets = {
+                f"{folder}/{one}": content for one, content in zip(names, contents, strict=True)
+            }
         # Bytes in a name that are not UTF-8 are shown as escapes.
         page = (text or self.html).encode("utf-8", "backslashreplace")
         return {**sheets, name: page}
@@ -271,9 +271,16 @@ class Report:
         files = {**self._files(PAGE, PAGE_PICTURES), SUMMARY: self.json.encode()}
         with hold(run.folder):
             listed = read_manifest(run.folder) or {}
-            old = tuple(name for name in listed if name.startswith(f"{PAGE_PICTURES}/"))
-            run.update(files, remove=old)
+            old = {name for name in listed if name.startswith(f"{PAGE_PICTURES}/")}
+            kept = old & set(files) if self._has_sheets_of(run) else set()
+            changed = {name: content for name, content in files.items() if name not in kept}
+            run.update(changed, remove=tuple(old - kept))
         return run.path(PAGE)
+
+    def _has_sheets_of(self, run: RunFolder) -> bool:
+        """Return whether the sheets are files of a run, which were checked when they were read."""
+        content = None if self.sheets is None else self.sheets.content
+        return isinstance(content, SheetsBeside) and content.run.folder == run.folder
 
     def open(self, path: str | Path | None = None) -> Path:
         """Write the page and open it in the browser.
@@ -281,6 +288,8 @@ class Report:
         By default it is written into the folder of the run, or, for results in memory, to
         report.html in the current folder.
         """
+        import webbrowser
+
         written = self.write_html(path or (self.folder or Path()) / PAGE)
         webbrowser.open(written.resolve().as_uri())
         return written

@@ -22,7 +22,7 @@ from jule.report.pictures import Sheets
 from jule.runs.folder import RunFolder
 from jule.runs.names import PAGE, PAGE_PICTURES
 
-DATA = re.compile(rb'<script type="application/json" id="run">(.*?)</script>', re.DOTALL)
+BEGIN, END = b'<script type="application/json" id="run">', b"</script>"  # around its data
 INLINE = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]*)")
 BESIDE = re.compile(rf"{PAGE_PICTURES}/(sheet-[0-9a-f]{{16}}\.(png|jpg))")
 LARGEST_SIDE = 4096  # of a sheet and of all that is on it
@@ -61,8 +61,8 @@ def read_stored(run: RunFolder, run_id: str, n: int) -> StoredPage | None:
         Its identifier and its number of samples.
     """
     try:
-        found = DATA.search(run.read(PAGE))
-        page = parse_json(found.group(1) if found else b"")
+        _, _, data = run.read(PAGE).partition(BEGIN)
+        page = parse_json(data[: data.find(END)])
         if page["summary"]["run"] != run_id:
             return None
         arrays = page["arrays"]

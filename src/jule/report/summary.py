@@ -124,16 +124,18 @@ def groups(results: RunResults, rows: NDArray[np.integer] | None = None) -> list
     may_be_listed = np.full(len(result.labels), rows is None)
     if rows is not None:
         may_be_listed[rows] = True
-    centres = cluster_means(result.embedding, result.labels).astype(np.float64)
+    means = cluster_means(result.embedding, result.labels)
+    centres = means.astype(np.float64)
     norms = (centres**2).sum(axis=1)
     apart = norms[:, None] + norms - 2.0 * centres @ centres.T
-    distances = centre_distances(result.embedding, result.labels)
+    distances = centre_distances(result.embedding, result.labels, means)
     described = []
     for cluster in range(result.n_clusters):
         members = np.flatnonzero(result.labels == cluster)
         listed = members[may_be_listed[members]]
         typical = listed[np.argsort(distances[listed], kind="stable")][:TYPICAL]
-        others = np.setdiff1d(listed[~results.by_hand[listed]], typical)
+        may_be_listed[typical] = False
+        others = listed[may_be_listed[listed] & ~results.by_hand[listed]]
         unsure = others[np.lexsort((-distances[others], result.confidence[others]))]
         near = np.argsort(apart[cluster], kind="stable")
         described.append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jule.corrections.apply import Corrected, EditError
 from jule.corrections.constraints import constraints_from
@@ -17,7 +17,6 @@ from jule.corrections.edits import Edit, EditLog
 from jule.corrections.pictures import PictureIndex
 from jule.files import parse_json, read_regular
 from jule.forward.constraints import Constraints, ContradictionError
-from jule.images import Samples
 from jule.locks import hold
 from jule.runs.corrected import base_of, corrected_columns, log_bytes, parse_log, with_state
 from jule.runs.folder import RunFolder
@@ -28,6 +27,9 @@ from jule.runs.page_edits import FORMAT as PAGE_FORMAT
 from jule.runs.page_edits import PageEdits, page_as_edits, parse_page_edits
 from jule.runs.results import RunResults, read_found, read_log
 from jule.runs.tables import labels_csv
+
+if TYPE_CHECKING:
+    from jule.images import Samples
 
 MOST_BYTES = 2**28  # of a file of edits: a million moves have a tenth of it
 PATIENCE = 5.0  # seconds to wait while another process saves an edit

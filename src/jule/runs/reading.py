@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from jule.files import array_bytes, write_atomic
-from jule.images import ArraySource, ImageSource, Samples, open_source, read_images
-from jule.images.decoding.shared import SharedDecoding
-from jule.images.sources.selected import SelectedSource
 from jule.runs.arrays import parse_arrays
 from jule.runs.folder import RunFolder
 from jule.runs.manifest import read_manifest
 from jule.runs.names import DIGESTS, DUPLICATES, IMAGES, LABELS, SKIPPED
 from jule.runs.tables import duplicates_csv, parse_labels, skipped_csv
 from jule.runs.trust import is_signed
+
+if TYPE_CHECKING:
+    from jule.images import ImageSource, Samples
+    from jule.images.decoding.shared import SharedDecoding
 
 GONE = "it is no longer there"
 UNCLEAR = "it cannot be told apart from others with its name, because the source has changed"
@@ -72,6 +73,8 @@ def _has_images(run: RunFolder) -> bool:
 
 def open_run_source(run: RunFolder, source: str | None = None) -> ImageSource:
     """Open the images of a run: from `source`, from the run itself, or from where it says."""
+    from jule.images import ArraySource, open_source  # loads Pillow
+
     if source is None and _has_images(run):
         path = run.path(IMAGES)
         return ArraySource(read_run_array(run), where=str(path))
@@ -88,6 +91,9 @@ def _with_added(
 
     `everywhere` means that the first source has all of them.
     """
+    from jule.images import open_source
+    from jule.images.sources.selected import SelectedSource
+
     table = parse_labels(run.read(LABELS), str(run.path(LABELS)))
     sources, places = [first], []
     counts = [len(table.names) - sum(one["count"] for one in more), *(one["count"] for one in more)]
@@ -169,6 +175,8 @@ def read_again(
     shared: SharedDecoding | None = None,
 ) -> Samples:
     """Read the samples of a run again, from the original source or from a new one."""
+    from jule.images import read_images
+
     opened = open_run_source(run, source)
     spec = None if run.about()["image_spec"] is None else run.image_spec()
     return read_images(opened, spec, cache=cache, progress=progress, shared=shared)

@@ -14,14 +14,16 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images import Skipped
+from jule.runs.plain_tables import split_plain
 from jule.text import RUN_BY_SPREADSHEETS, defuse, undefuse
+
+if TYPE_CHECKING:
+    from jule.images import Skipped
 
 Columns = dict[str, list]
 
@@ -108,12 +110,13 @@ def label_columns(
     (['path', 'cluster', 'confidence', 'rank', 'name', 'index'], ['cats'])
     """
     known = cluster_names or {}
+    shown = [known.get(label, "") for label in range(int(labels.max(initial=0)) + 1)]
     return {
         "path": list(names),
         "cluster": labels.tolist(),
         "confidence": np.round(confidence, 4).tolist(),
         "rank": ranks_in_clusters(labels, distances).tolist(),
-        "name": [known.get(label, "") for label in labels.tolist()],
+        "name": list(map(shown.__getitem__, labels.tolist())),
         "index": (np.arange(len(names)) if indices is None else indices).tolist(),
     }
 
@@ -145,15 +148,19 @@ def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
     >>> csv_text({"path": ["=1.jpg"], "confidence": [1.0]})
     "path,confidence\r\n'=1.jpg,1.0000\r\n"
     """
-    shown: list[tuple[str, Any]] = []
-    for name, column in columns.items():
-        if name == "confidence":
-            shown.append((name, [f"{value:.4f}" for value in column]))
-        else:
-            shown.append((name, _each(defuse, map(str, column)) if name in TEXT else column))
-    quoted = (_quote(column) if name in TEXT else map(str, column) for name, column in shown)
-    lines = [",".join(columns), *map(",".join, zip(*quoted, strict=True)), ""]
+    cells = [_cells(name, column) for name, column in columns.items()]
+    lines = [",".join(columns), *map(",".join, zip(*cells, strict=True)), ""]
     return "\r\n".join(lines)
+
+
+def _cells(name: str, column: Sequence[Any]) -> Iterable[str]:
+    """Return the cells of a column as they are written."""
+    if name in TEXT:
+        return _quote(_each(defuse, map(str, column)))
+    if name == "confidence":
+        shown = {value: f"{value:.4f}" for value in set(column)}  # they are rounded: few differ
+        return map(shown.__getitem__, column)
+    return map(str, column)
 
 
 def _quote(cells: list[str]) -> list[str]:
@@ -203,6 +210,7 @@ def skipped_csv(skipped: Iterable[Skipped]) -> bytes:
 
     Examples
     --------
+    >>> from jule.images import Skipped
     >>> skipped_csv([Skipped("a.jpg", "it is empty")])
     b'path,reason\r\na.jpg,it is empty\r\n'
     """
@@ -277,22 +285,53 @@ def parse_labels(content: bytes, name: str) -> LabelTable:
     (['a'], {0: 'cats'}, [7])
     """
     try:
-        columns = _columns(content, LABEL_HEAD)
-        n = len(columns["path"])
-        if n == 0:
-            raise ValueError("it has no rows")
-        _whole_numbers(columns, "rank", n + 1)
-        labels = _whole_numbers(columns, "cluster", n)
-        return LabelTable(
-            columns["path"],
-            labels.astype(np.int32),
-            _fractions(columns, "confidence"),
-            _cluster_names(labels.tolist(), columns["name"]),
-            _whole_numbers(columns, "by_hand", 2).astype(bool),
-            _distinct(columns, "index"),
-        )
+        return _plain_labels(content) or _any_labels(content)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{name} is damaged: {error}") from error
+
+
+def _plain_labels(content: bytes) -> LabelTable | None:
+    """Read a table without quotes and without mistakes; return None for any other."""
+    table = split_plain(content, ",".join(LABEL_HEAD).encode())
+    if table is None:
+        return None
+    n = len(table)
+    places = [LABEL_HEAD.index(name) for name in ("cluster", "rank", "by_hand", "index")]
+    labels, ranks, by_hand, indices = (table.whole_numbers(place) for place in places)
+    confidence = table.fractions(LABEL_HEAD.index("confidence"))
+    if labels is None or ranks is None or by_hand is None or indices is None or confidence is None:
+        return None
+    if labels.max() >= n or ranks.max() > n or by_hand.max() > 1 or (np.diff(indices) <= 0).any():
+        return None
+    named = {}
+    if not table.is_empty(LABEL_HEAD.index("name")):
+        texts = _each(undefuse, table.texts(LABEL_HEAD.index("name")))
+        named = _cluster_names(labels.tolist(), texts)
+    return LabelTable(
+        _each(undefuse, table.texts(LABEL_HEAD.index("path"))),
+        labels.astype(np.int32),
+        confidence,
+        named,
+        by_hand.astype(bool),
+        indices,
+    )
+
+
+def _any_labels(content: bytes) -> LabelTable:
+    columns = _columns(content, LABEL_HEAD)
+    n = len(columns["path"])
+    if n == 0:
+        raise ValueError("it has no rows")
+    _whole_numbers(columns, "rank", n + 1)
+    labels = _whole_numbers(columns, "cluster", n)
+    return LabelTable(
+        columns["path"],
+        labels.astype(np.int32),
+        _fractions(columns, "confidence"),
+        _cluster_names(labels.tolist(), columns["name"]),
+        _whole_numbers(columns, "by_hand", 2).astype(bool),
+        _distinct(columns, "index"),
+    )
 
 
 def parse_skipped(content: bytes, name: str) -> list[tuple[str, str]]:
@@ -349,26 +388,15 @@ def parse_first_copies(
 
 
 def _columns(content: bytes, head: Sequence[str]) -> dict[str, list[str]]:
-    text = content.decode("utf-8", "surrogatepass")
-    columns = _plain_columns(text, head) or _csv_columns(text, head)
+    plain = split_plain(content, ",".join(head).encode())
+    if plain is None:
+        columns = _csv_columns(content.decode("utf-8", "surrogatepass"), head)
+    else:
+        columns = {name: plain.texts(place) for place, name in enumerate(head)}
     return {
         name: _each(undefuse, column) if name in TEXT else column
         for name, column in columns.items()
     }
-
-
-def _plain_columns(text: str, head: Sequence[str]) -> dict[str, list[str]] | None:
-    """Split a table without quotes into its columns; return None for any other."""
-    lines = text.split("\r\n")
-    if '"' in text or lines.pop() or lines[:1] != [",".join(head)]:
-        return None
-    ends = len(lines)
-    if text.count("\r") != ends or text.count("\n") != ends:
-        return None
-    if set(map(str.count, lines, repeat(","))) != {len(head) - 1}:
-        return None
-    cells = ",".join(lines).split(",")
-    return {name: cells[len(head) + place :: len(head)] for place, name in enumerate(head)}
 
 
 def _csv_columns(text: str, head: Sequence[str]) -> dict[str, list[str]]:

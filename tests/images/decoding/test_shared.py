@@ -10,8 +10,8 @@ from PIL import Image
 from jule.images import open_source
 from jule.images.decoding import cache, shared
 from jule.images.decoding.cache import JOURNAL, decode_source
-from jule.images.decoding.decode import ImageSpec
 from jule.images.decoding.shared import BLOCK, SharedDecoding
+from jule.images.decoding.spec import ImageSpec
 from jule.ranks import LostRankError
 from tests.made_ranks import together
 

@@ -13,9 +13,9 @@ from PIL import Image
 from jule.images import read_images
 from jule.images.decoding import pool
 from jule.images.decoding.batch import decode_chunk
-from jule.images.decoding.decode import ImageSpec
 from jule.images.decoding.pipeline import decode_in_order
 from jule.images.decoding.pool import Crew, close_idle_workers
+from jule.images.decoding.spec import ImageSpec
 from jule.images.decoding.worker import Limits, Worker, limits_for
 from jule.images.read import read_one
 from tests.images.pictures import file_of, png_that_promises

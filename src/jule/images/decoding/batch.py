@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.images.decoding.decode import ImageSpec, Item, decode, read_item
+from jule.images.decoding.decode import Item, decode, read_item
+from jule.images.decoding.spec import ImageSpec
 from jule.images.sources.content import BadPictureError
 
 

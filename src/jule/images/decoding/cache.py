@@ -42,9 +42,10 @@ from jule.files import (
     write_atomic,
     write_new,
 )
-from jule.images.decoding.decode import DIGEST, ImageSpec, known_formats
+from jule.images.decoding.decode import DIGEST, known_formats
 from jule.images.decoding.pipeline import decode_batches
 from jule.images.decoding.shared import SharedDecoding
+from jule.images.decoding.spec import ImageSpec
 from jule.images.decoding.worker import NoWorkerError
 from jule.images.sources.base import ImageSource
 from jule.locks import NAME as LOCK_NAME

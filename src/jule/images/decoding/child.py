@@ -19,14 +19,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jule.images.decoding.decode import (
-    ImageSpec,
-    Item,
-    decode_to_bytes,
-    known_formats,
-    read_item,
-)
+from jule.images.decoding.decode import Item, decode_to_bytes, known_formats, read_item
 from jule.images.decoding.examine import examine_chunk
+from jule.images.decoding.spec import ImageSpec
 from jule.images.sources.content import BadPictureError
 from jule.memory import own_address_space
 

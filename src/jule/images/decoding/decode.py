@@ -8,16 +8,16 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from PIL import Image, UnidentifiedImageError
 
 from jule.images.decoding.png import check_png_head, check_png_rows
+from jule.images.decoding.spec import Aspect, ImageSpec
 from jule.images.sources.content import BadPictureError, RawImage, read_file, reason_of
 from jule.memory import format_bytes
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 # A picture to decode: its content, its path, or the reason why it could not be read.
 Item: TypeAlias = "RawImage | Path | str"
-Aspect = Literal["crop", "fit", "stretch"]
 
 # Only formats whose decoder runs inside Pillow; for some others it starts external programs.
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "AVIF", "PPM", "HEIF")
@@ -48,68 +47,6 @@ HEAD = 64  # bytes at the beginning of a file that say what it is
 PIXEL_BYTES = {"1": 1, "L": 1, "P": 1}  # of a decoded image by mode; 4 for the others
 WEBP_BYTES = 12  # per pixel: its decoder keeps two canvases and makes a third
 BLOCK_PIXELS = 2**20  # reduced to 8 bits at a time
-
-
-@dataclass(frozen=True)
-class ImageSpec:
-    """Target size and colour mode of the images.
-
-    Attributes
-    ----------
-    height, width
-        In pixels.
-    channels
-        1 for grey, 3 for RGB.
-    aspect
-        How pictures with a different aspect ratio are treated: ``"crop"`` keeps the centre,
-        ``"fit"`` keeps everything and adds black borders, ``"stretch"`` distorts.
-
-    Examples
-    --------
-    >>> ImageSpec(48, 64, 3).shape, ImageSpec(48, 64, 1).shape
-    ((48, 64, 3), (48, 64))
-    """
-
-    height: int
-    width: int
-    channels: int
-    aspect: Aspect = "crop"
-
-    def __post_init__(self) -> None:
-        if self.height < 1 or self.width < 1:
-            raise ValueError(f"images need at least 1 x 1 pixels, got {self}")
-        if self.channels not in (1, 3):
-            raise ValueError(f"images have 1 channel (grey) or 3 (RGB), got {self.channels}")
-        check_aspect(self.aspect)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one image as an array."""
-        return (self.height, self.width, 3) if self.channels == 3 else (self.height, self.width)
-
-    @property
-    def mode(self) -> Literal["RGB", "L"]:
-        """Colour mode in Pillow's terms."""
-        return "RGB" if self.channels == 3 else "L"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as a dict."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        kind = "colour" if self.channels == 3 else "grey"
-        return f"{self.width} x {self.height} pixels, {kind}, {self.aspect}"
-
-
-def check_aspect(aspect: str) -> None:
-    """Raise unless the aspect is crop, fit or stretch.
-
-    Examples
-    --------
-    >>> check_aspect("crop")
-    """
-    if aspect not in get_args(Aspect):
-        raise ValueError(f"unknown aspect {aspect!r}: choose one of {', '.join(get_args(Aspect))}")
 
 
 def decode(raw: RawImage, spec: ImageSpec) -> tuple[NDArray[np.uint8], bytes]:

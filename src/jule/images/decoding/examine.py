@@ -11,7 +11,6 @@ from PIL import Image, ImageChops, ImageStat
 
 from jule.images.decoding.decode import (
     SIDEWAYS,
-    ImageSpec,
     Item,
     bad_picture_errors,
     exif_orientation,
@@ -19,6 +18,7 @@ from jule.images.decoding.decode import (
     open_picture,
     to_spec,
 )
+from jule.images.decoding.spec import ImageSpec
 from jule.images.sources.content import BadPictureError, RawImage, open_file, reason_of
 
 VISIBLE = 12.0  # mean difference of the channels, of 255, from which a picture has colour

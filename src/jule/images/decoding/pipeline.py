@@ -12,8 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from jule.images.decoding.batch import Batch
-from jule.images.decoding.decode import ImageSpec, Item
+from jule.images.decoding.decode import Item
 from jule.images.decoding.pool import Crew
+from jule.images.decoding.spec import ImageSpec
 from jule.images.decoding.worker import limits_for
 from jule.images.sources.base import ImageSource
 from jule.memory import format_bytes

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.images.decoding.batch import Batch
-from jule.images.decoding.decode import DIGEST, ImageSpec
+from jule.images.decoding.decode import DIGEST
 from jule.images.decoding.pipeline import decode_blocks
+from jule.images.decoding.spec import ImageSpec
 from jule.images.sources.base import ImageSource
 from jule.ranks import Ranks
 

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from jule.images.decoding.decode import Aspect, ImageSpec, check_aspect
 from jule.images.decoding.pipeline import count_cores, make_chunks
 from jule.images.decoding.pool import Crew
+from jule.images.decoding.spec import Aspect, ImageSpec, check_aspect
 from jule.images.decoding.worker import limits_for
 from jule.images.sources.base import ImageSource
 

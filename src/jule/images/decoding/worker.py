@@ -22,8 +22,9 @@ import numpy as np
 
 from jule.images.decoding.batch import Batch, concatenate, decode_chunk, is_encoded
 from jule.images.decoding.child import read_exactly, receive, send
-from jule.images.decoding.decode import DIGEST, ImageSpec, Item
+from jule.images.decoding.decode import DIGEST, Item
 from jule.images.decoding.examine import Examined, examine_chunk
+from jule.images.decoding.spec import ImageSpec
 from jule.memory import available_memory
 
 # The worker uses this process's module path, which may have been changed at run time.
