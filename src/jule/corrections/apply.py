@@ -445,7 +445,7 @@ def _cannot_link(edited: _Edited, edit: Edit) -> None:
 
 def _unlink(edited: _Edited, edit: Edit) -> None:
     """Forget a link; the pictures stay where they are."""
-    kept = [link for link in edited.links if not link.is_between(edit)]
+    kept = [link for link in edited.links if not link.has_same_pictures(edit)]
     if len(kept) == len(edited.links):
         raise EditError("these pictures have no link that could be removed")
     edited.links, edited.apart = kept, []
