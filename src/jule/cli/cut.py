@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jule.cli.numbers import check_clusters, whole
 from jule.cli.output import say
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ MOST_SIZES = 12
 
 def cut(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
-    n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
+    n_clusters: Annotated[
+        int,
+        typer.Option(
+            "-k", "--clusters", parser=whole(1), metavar="INTEGER", help="Number of clusters."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV file. Default: in the run folder.")
     ] = None,
@@ -34,7 +40,9 @@ def cut(
     from jule.runs.tables import labels_csv
 
     folder = RunFolder(run)
-    columns = read_results(folder).columns(n_clusters)
+    results = read_results(folder)
+    check_clusters(n_clusters, results.result.tree, run)
+    columns = results.columns(n_clusters)
     sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
     path = out or run / f"labels-{len(sizes)}.csv"
     _save(folder, path, labels_csv(columns))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device
+from jule.cli.numbers import whole
 from jule.cli.output import ask, say, status
 from jule.cli.reading import CacheOption, MovedEncoder, agreed_source, counted
 from jule.progress import progress_bars, reading_bar
@@ -18,7 +19,10 @@ MOST_LINES = 20
 
 def refine(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run with corrections.")],
-    periods: Annotated[int, typer.Option(min=1, max=100, help="Periods of training.")] = 2,
+    periods: Annotated[
+        int,
+        typer.Option(parser=whole(1, 100), metavar="INTEGER", help="Periods of training."),
+    ] = 2,
     yes: Annotated[
         bool, typer.Option("--yes", help="Accept the result without a question.")
     ] = False,
