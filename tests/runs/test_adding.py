@@ -9,6 +9,7 @@ from PIL import Image
 from jule import Run
 from jule.forward import MergeTree, agglomerate, nearest_neighbors
 from jule.forward.extend import extend_neighbors, extend_tree
+from jule.report.inputs import read_skipped
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
 from jule.runs.reading import open_run_source, read_again
@@ -102,8 +103,18 @@ def test_the_folder_of_the_run_with_pictures_added(trained, jule, tmp_path):
     assert read_again(RunFolder(tmp_path / "run")).names == after.names
     done = jule("update", "run", "photos", cwd=tmp_path)
     assert "0 pictures added to run" in done.stdout
+    skipped = skipped_in(tmp_path / "run")
+    assert "cut.png" in skipped
+    assert len(skipped) == len(set(skipped))
+    Image.fromarray(trained.images[140]).save(tmp_path / "photos" / "cut.png")
+    assert jule("update", "run", "photos", cwd=tmp_path).exit_code == 0
+    assert sorted(skipped_in(tmp_path / "run")) == sorted(set(skipped) - {"cut.png"})
     done = jule("report", "run", cwd=tmp_path)
     assert done.exit_code == 0, done.output
+
+
+def skipped_in(run):
+    return [path for path, _ in read_skipped(RunFolder(run))]
 
 
 def test_a_model_that_was_saved_keeps_its_pictures(trained, jule, tmp_path):
