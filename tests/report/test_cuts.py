@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+import jule.report.sample
 from jule.forward import MergeTree, default_min_cluster_size
 from jule.forward.branches import branch_numbers
 from jule.forward.tree import clusters_as_nodes
 from jule.joint.clustering import min_size
 from jule.joint.result import recut
 from jule.runs.results import read_results
-from tests.report.made import labels_in, name_field, rename
+from tests.report.made import labels_in, name_field, page_of, rename
 from tests.report.waiting import rest
 
 N = 400
@@ -50,6 +51,30 @@ def test_every_number_of_clusters_has_the_labels_and_numbers_of_python(visit, pa
             assert shown.is_visible("#back") == (k != 8)
         shown.click("#back")
         np.testing.assert_array_equal(labels_in(shown), results.result.labels)
+
+
+def test_every_number_of_clusters_has_the_confidence_of_python(visit, page, results):
+    with visit(page) as shown:
+        for k in KS:
+            shown.evaluate(f"jule.show({k})")
+            found = np.array(shown.evaluate("Array.from(jule.confidence)"))
+            exact = np.array(results.columns(k)["confidence"])
+            np.testing.assert_allclose(found, exact, atol=0.01)
+            said = float(shown.inner_text("#sureness").rstrip("%"))
+            assert said == pytest.approx(100 * exact.mean(), abs=0.6)
+
+
+def test_the_confidence_does_not_jump_where_few_neighbours_are_on_the_page(
+    visit, results, images, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(jule.report.sample, "NEIGHBOR_MOST", 0)
+    with visit(page_of(tmp_path, results, images)) as shown:
+        own = np.array(shown.evaluate("Array.from(jule.confidence)"))
+        np.testing.assert_allclose(own, results.result.confidence, atol=1e-4)
+        for k in (6, 7, 9, 10, 20):
+            shown.evaluate(f"jule.show({k})")
+            found = np.array(shown.evaluate("Array.from(jule.confidence)"))
+            assert abs(found.mean() - np.mean(results.columns(k)["confidence"])) < 0.03
 
 
 def random_tree(rng, n):

@@ -1,5 +1,7 @@
 """The served page in a real browser: corrections are there after a reload and elsewhere."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from jule.images import load_dataset
 from jule.report import Report
 from jule.runs.edits import EditSession, apply_edits, read_edits
 from jule.runs.results import read_results
+from jule.serve import Desk
 from tests.report.conftest import browser, keep_picture, visit  # noqa: F401
 from tests.report.made import HOSTILE, labels_in, name_field, rename, run_of
 
@@ -63,6 +66,15 @@ def saved(page, revision):
     raise AssertionError(page.evaluate("[jule.revision, jule.settled]"))
 
 
+def answered(page, revision):
+    """Wait until the page has an answer to its last edit."""
+    for _ in range(400):
+        if page.evaluate(f"jule.revision === {revision}"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(page.evaluate("jule.revision"))
+
+
 @pytest.fixture
 def open_page(browser):  # noqa: F811
     """Open windows on a served page, which must not complain or ask anybody else."""
@@ -86,6 +98,32 @@ def open_page(browser):  # noqa: F811
     assert [
         url for url in asked if not url.startswith((f"http://{origin}/", "data:", "blob:"))
     ] == []
+
+
+def test_how_sure_is_right_before_the_server_has_computed_it(
+    serve, open_page, images, tmp_path, monkeypatch
+):
+    run = run_of(tmp_path / "run", images, 6)
+    Report.of_run(run, images, umap=False).write(run)
+    with serve(run) as client:
+        page = open_page(client.address)
+        saved(page, 0)
+        may_answer = threading.Event()
+        compute = Desk.clusters
+        monkeypatch.setattr(Desk, "clusters", lambda desk: may_answer.wait(60) and compute(desk))
+        page.locator("#cards .split").first.click()
+        answered(page, 1)
+        image = int(np.flatnonzero(labels_in(page) == 0)[0])
+        page.evaluate(f"jule.select([{image}])")
+        page.select_option("#selection-bar select", label="Cluster 2")
+        answered(page, 2)
+        exact = read_results(run).result.confidence
+        found = np.array(page.evaluate("Array.from(jule.confidence)"))
+        np.testing.assert_allclose(found, exact, atol=0.01)
+        said = page.inner_text("#sureness")
+        may_answer.set()
+        saved(page, 2)
+        assert page.inner_text("#sureness") == said
 
 
 def test_corrections_made_with_keys_are_there_after_a_reload(

@@ -14,7 +14,7 @@ from jule.corrections.apply import SHELF, start
 from jule.corrections.edits import without_unlinked
 from jule.corrections.suggest import same_pairs, strangers
 from jule.forward import Digraph
-from jule.forward.assign import centre_distances, cluster_fractions, graph_weights
+from jule.forward.assign import centre_distances, cluster_fractions
 from jule.forward.init import cluster_means
 from jule.joint.result import Result
 from jule.runs.corrected import base_of
@@ -84,7 +84,6 @@ def summarize(
         "encoder": encoder,
         "chosen": result.chosen,
         "counts_inputs": result.input_neighbors is not None,
-        "weights": list(graph_weights(result.graphs, result.labels)),
         "edited": results.edited,
         "agreement": results.agreement,
         "sureness": float(result.confidence.mean()),

@@ -31,7 +31,7 @@ AT_ONCE = 120  # images of a cluster in one answer
 MOST_KEPT = 1000  # images of one edit that the page of a large run shows from then on
 # Entries of the summary that change with the clusters.
 CHANGING = (
-    "labels", "clusters", "chosen", "weights", "edited", "sureness", "groups", "doubts", "n_doubts",
+    "labels", "clusters", "chosen", "edited", "sureness", "groups", "doubts", "n_doubts",
 )  # fmt: skip
 
 

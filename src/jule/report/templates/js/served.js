@@ -100,9 +100,9 @@ function labelsOf(state) {
 function takeClusters({ arrays, summary }) {
   if (RUN_NODES && CONFIDENCE) return; // nothing has moved
   Object.assign(SUMMARY, onPage(summary));
-  WEIGHTS = ownWeights();
   CONFIDENCE = withGuests(decoded(arrays.confidence));
   plant(decoded(arrays.merges), decoded(arrays.affinities), arrays.sizes && decoded(arrays.sizes));
+  explain();
   look();
 }
 

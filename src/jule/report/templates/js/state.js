@@ -27,16 +27,14 @@ function look() {
   const own = shown === K_RUN;
   const k = own ? K_RUN : nodes.length;
   const votes = votesFor(base, k);
-  const sure = own && CONFIDENCE
-    ? Float32Array.from(CONFIDENCE, (value) => value / 65_535)
-    : ownShare(labels, votes);
-  if (own && CONFIDENCE) recount(sure, labels, votes, moves);
+  const { sure, shares, counting } = confidenceIn(labels, votes);
+  for (let i = 0; i < N; i++) sure[i] = Math.min(1, Math.max(0, sure[i] + unexplained[i]));
   for (const image of decided) sure[image] = 1;
   if (BY_HAND) for (let i = 0; i < N; i++) if (BY_HAND[i]) sure[i] = 1;
   view = describe(labels, sure, k + created.length);
   view.base = base;
   if (IS_SAMPLE && own) view.sizes = sizesOfRun(view.k, changesHere());
-  view.votes = votes;
+  Object.assign(view, { votes, shares, counting });
   view.nodes = nodes; // null while the tree of the labels is on its way
   const numbers = own ? NUMBERS : nodes.map((node) => BRANCHES[node]);
   const free = Math.max(...numbers) + 1; // the first number for clusters made by hand
@@ -69,14 +67,6 @@ function sizesOfRun(k, { moves, decided }) {
 function sizeText(group) {
   const about = IS_SAMPLE && shown !== K_RUN ? "about " : "";
   return about + plural(view.sizes[group], "image");
-}
-
-// In clusters that were changed, how sure the images are is counted again.
-function recount(sure, labels, votes, moves) {
-  if (!moves.size) return;
-  const changed = changedGroups(moves);
-  const counted = ownShare(labels, votes);
-  for (let i = 0; i < N; i++) if (changed.has(labels[i])) sure[i] = counted[i];
 }
 
 // What the run says of its own clusters, for those that no edit has changed.
