@@ -159,9 +159,9 @@ def neighbors_shown(results: RunResults) -> int:
 
     With all of them, the page computes the confidence in any clusters as Python does.
     """
-    n, k = results.result.neighbors.indices.shape
+    n = len(results.names)
     fitting = NEIGHBOR_MOST // (n * 4 * NEIGHBOR_BYTES // 3)
-    return min(k, max(FEWEST_NEIGHBORS, fitting))
+    return min(results.result.neighbors.k, max(FEWEST_NEIGHBORS, fitting))
 
 
 def choose_rows(results: RunResults, count: int, listed: Iterable[int] = ()) -> NDArray[np.int64]:
