@@ -31,12 +31,26 @@ def press(page, images, text):
     page.click(f"#selection-bar button:text-is('{text}')")
 
 
+def confirm_split(page):
+    """Look at the parts of a split and make it; return how many images each of them has."""
+    sides = page.locator("#split-dialog[open] .same-side")
+    sides.nth(1).wait_for()
+    sizes = [int(text.split()[0]) for text in sides.locator(".hint").all_inner_texts()]
+    shown = [sides.nth(side).locator(".pic").count() for side in (0, 1)]
+    assert shown == [min(12, size) for size in sizes]
+    page.click("#split-dialog button:text-is('Split')")
+    return sizes
+
+
 def link_and_shelve(page, labels):
     """Link images of different clusters, be refused, remove a link, and use the shelf."""
     first, second = sorted(set(labels))[:2]
     a, b, c = (*np.flatnonzero(labels == first)[[5, 6]], np.flatnonzero(labels == second)[5])
     press(page, (a, c), "Belong together")
     assert labels_in(page)[c] == labels_in(page)[a] == first
+    assert page.inner_text("#message-text") == (
+        f"{c} moved from Cluster {second} to Cluster {first}. They stay in one cluster from now on."
+    )
     press(page, (a, c), "Do not belong together")
     assert "cannot be kept apart" in page.inner_text("#message")
     press(page, (b, c), "Do not belong together")
@@ -112,6 +126,7 @@ def test_how_sure_is_right_before_the_server_has_computed_it(
         compute = Desk.clusters
         monkeypatch.setattr(Desk, "clusters", lambda desk: may_answer.wait(60) and compute(desk))
         page.locator("#cards .split").first.click()
+        confirm_split(page)
         answered(page, 1)
         image = int(np.flatnonzero(labels_in(page) == 0)[0])
         page.evaluate(f"jule.select([{image}])")
@@ -155,6 +170,12 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         assert edits[1] != edits[2]
 
         page.locator("#cards .split").first.click()
+        page.wait_for_selector("#split-dialog[open]")
+        page.keyboard.press("Escape")  # nothing has happened yet
+        assert EditSession(run).revision == 3
+        page.locator("#cards .split").first.click()
+        page.wait_for_selector("#split-dialog[open]")
+        page.keyboard.press("Enter")
         saved(page, 4)
         assert page.inner_text("h1") == "200 images in 6 clusters"
         page.keyboard.press("Control+z")
@@ -174,6 +195,9 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         saved(page, 8)
         [link] = EditSession(run).state.links
         assert link.kind == "must-link"
+        moved = link.pictures[1].path
+        assert page.inner_text("#message-text").startswith(f"{moved} moved from ")
+        assert page.inner_text("#message-text bdi") == moved
 
         image = int(page.locator("#cards .pic").first.get_attribute("data-image"))
         page.locator("#cards .pic").first.click()
@@ -252,8 +276,10 @@ def test_a_large_run_is_looked_through_and_edited_part_by_part(
         assert page.locator("#cluster-4 .pic").get_attribute("aria-label") == name
         page.evaluate(f"document.getElementById('cluster-{cluster}').scrollIntoView()")
         page.locator(f"#cluster-{cluster} .split").first.click()
+        sizes = confirm_split(page)
         saved(page, 2)
         state = EditSession(run).state
+        assert sizes == [(state.labels == one).sum() for one in (cluster, state.numbers[-1])]
         assert page.inner_text("h1") == f"200 images in {len(state.numbers)} clusters"
         for number in state.numbers:
             assert (
@@ -297,7 +323,9 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         page.keyboard.press("Escape")
         page.evaluate("document.getElementById('cluster-1').scrollIntoView()")
         page.locator("#cluster-1 .split").first.click()
+        sizes = confirm_split(page)
         split = labels_in(page)
+        assert sizes == [(split == 1).sum(), (split == 5).sum()]
         session.editor.add(session.editor.split(1))
         np.testing.assert_array_equal(split, session.editor.state.labels)  # the same rule
         page.click("#step-back")
@@ -305,11 +333,13 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         [found] = page.evaluate("JSON.parse(run.textContent).summary.strangers")
         page.evaluate(f"document.getElementById('cluster-{found['cluster']}').scrollIntoView()")
         page.click(f"#cluster-{found['cluster']} .split:has-text('off {found['size']}')")
+        assert confirm_split(page)[1] == found["size"]
         other = EditSession(run).editor
         other.add(other.split(found["cluster"], found["branch"]))
         np.testing.assert_array_equal(labels_in(page), other.state.labels)
         page.keyboard.press("Control+z")
         page.locator("#cluster-1 .split").first.click()
+        confirm_split(page)
         np.testing.assert_array_equal(labels_in(page), split)
         page.keyboard.press("Control+z")
         page.keyboard.press("Control+y")

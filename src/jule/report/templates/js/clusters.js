@@ -92,6 +92,18 @@ function typicalImages(view, group, count) {
   return firstFew(view.members(group), count, byTypical(view));
 }
 
+// The first few of some images in the order of their distance from the mean of them.
+function nearestToMean(images, count) {
+  const far = new Float64Array(images.length);
+  for (let axis = 0; axis < AXES; axis++) {
+    const values = images.map((image) => COORDS[image * AXES + axis]);
+    const mean = values.reduce((sum, value) => sum + value, 0) / images.length;
+    values.forEach((value, i) => { far[i] += (value - mean) ** 2; });
+  }
+  return firstFew(images.keys(), count, (a, b) => far[a] - far[b] || a - b)
+    .map((place) => images[place]);
+}
+
 // All images of a cluster, the most typical first.
 function allImages(view, group) {
   const first = typicalImages(view, group, TYPICAL);

@@ -16,7 +16,8 @@ function changesHere() {
   return changes.get(shown) || NOTHING;
 }
 
-// Make an edit, unless `work`, which changes a copy of what there is, returns a problem.
+// Make an edit, unless `work`, which changes a copy of what there is, returns a problem; return
+// whether it was made.
 function change(edit, work) {
   const here = changesHere();
   const next = {
@@ -26,13 +27,14 @@ function change(edit, work) {
   const problem = work(next);
   if (problem) {
     say(`Not changed: ${problem}`);
-    return;
+    return false;
   }
   remember(edit.edit);
   dropEmptyCreated(next);
   changes.set(shown, next);
   say("");
   look();
+  return true;
 }
 
 function nameHere(group, name) {
@@ -67,19 +69,37 @@ function moveHere(images, group) {
   });
 }
 
-function splitHere(group, branch) {
+// What leaves a cluster in a split: the first images of units; null if it cannot be split.
+function leavingHere(group, branch) {
   const members = [...view.members(group)];
   const firsts = members.filter((image) => firstOfUnit(image) === image);
   const below = branch === null ? null : leavesBelow(TREE, branch);
   const leaving = below ? firsts.filter((image) => below.has(image))
     : smallerPart(TREE, firsts, isDecided);
-  if (!leaving.length || leaving.length === firsts.length) {
-    say("These images cannot be split: they belong together, or the tree never joined them.");
-    return;
-  }
+  if (leaving.length && leaving.length < firsts.length) return leaving;
+  say("These images cannot be split: they belong together, or the tree never joined them.");
+  return null;
+}
+
+function splitHere(group, branch) {
+  const leaving = leavingHere(group, branch);
+  if (!leaving) return;
   const moving = unitOf(leaving);
   change({ edit: "split", cluster: memberOf(group), images: leaving.map(rowOf) }, (next) =>
     put(next, moving, view.k));
+}
+
+// The parts of a split before it is made.
+function partsHere(group, branch) {
+  const leaving = leavingHere(group, branch);
+  if (!leaving) return null;
+  const moving = unitOf(leaving);
+  const stays = [...view.members(group)].filter((image) => !moving.has(image));
+  const parts = [stays, [...moving]];
+  return {
+    sizes: parts.map((part) => part.length),
+    typical: parts.map((part) => nearestToMean(part, TYPICAL)),
+  };
 }
 
 function mergeHere(group, other) {
@@ -101,7 +121,7 @@ function refuseHere(group, other) {
 function linkHere(images) {
   const unit = unitOf(images);
   const home = images.find((image) => !isShelf(view.labels[image])) ?? images[0];
-  change({ edit: "must-link", images: images.map(rowOf) }, (next) => {
+  return change({ edit: "must-link", images: images.map(rowOf) }, (next) => {
     next.links = [...next.links, { edit: "must-link", images, others: [] }];
     for (const image of unit) {
       if (view.labels[image] !== view.labels[home]) next.decided.add(image);
@@ -113,7 +133,7 @@ function linkHere(images) {
 function separateHere(image, other) {
   const unit = unitOf([other]);
   const edit = { edit: "cannot-link", images: [rowOf(image)], others: [rowOf(other)] };
-  change(edit, (next) => {
+  return change(edit, (next) => {
     if (unit.has(image)) {
       return `${nameOf(image)} and ${nameOf(other)} are exact copies, or belong together (a `
         + "must-link), so they cannot be kept apart";
