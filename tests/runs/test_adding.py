@@ -57,8 +57,8 @@ def test_new_pictures_are_placed_and_corrections_stay(copied, trained, jule, tmp
     after = read_results(run)
     n = len(before.names)
     assert len(after.names) == n + 20
-    np.testing.assert_array_equal(after.result.labels[:n], before.result.labels)
-    assert after.cluster_names == before.cluster_names
+    np.testing.assert_array_equal(after.labels[:n], before.labels)
+    assert after.recut()[1] == before.recut()[1]
     assert not (after.result.labels[n:] == after.shelf).any()
     assert not after.by_hand[n:].any()
     again = EditSession(run)
@@ -72,6 +72,27 @@ def test_new_pictures_are_placed_and_corrections_stay(copied, trained, jule, tmp
     exported = jule("export", copied, "--to", tmp_path / "sorted")
     assert exported.exit_code == 0, exported.output
     assert f"{n + 20} pictures" in exported.stdout
+
+
+def test_numbers_with_gaps_are_kept_where_edits_begin_again(copied, trained, jule, monkeypatch):
+    run = RunFolder(copied)
+    session = EditSession(run)
+    session.add(session.editor.split(1))
+    session.add(session.editor.merge(2, 0))
+    session.add(session.editor.name(3, "new"))
+    session.write_labels()
+    before = read_results(run)
+    assert before.numbers == (1, 2, 3)
+    monkeypatch.setattr("jule.runs.adding._has", lambda *_: False)
+    done = jule("update", copied, trained.folder / "new")
+    assert done.exit_code == 0, done.output
+    after = read_results(run)
+    np.testing.assert_array_equal(after.labels[: len(before.labels)], before.labels)
+    assert after.recut()[1] == {3: "new"}
+    session = EditSession(run)
+    session.undo()  # the name
+    np.testing.assert_array_equal(session.state.labels, after.labels)
+    assert jule("resume", copied).stdout.endswith("there is nothing to resume\n")
 
 
 def test_a_run_without_edits_that_were_applied_takes_pictures(copied, trained, jule):

@@ -35,6 +35,7 @@ def cut(
     import numpy as np
 
     from jule.cli.reading import counted
+    from jule.corrections.apply import SHELF
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
     from jule.runs.tables import labels_csv
@@ -43,14 +44,17 @@ def cut(
     results = read_results(folder)
     check_clusters(n_clusters, results.result.tree, run)
     columns = results.columns(n_clusters)
-    sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
+    numbers, counts = np.unique(columns["cluster"], return_counts=True)
+    n_shelved = int(counts[numbers == SHELF].sum())
+    sizes = sorted(counts[numbers != SHELF].tolist(), reverse=True)
     path = out or run / f"labels-{len(sizes)}.csv"
     _save(folder, path, labels_csv(columns))
     listed = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES])
     more = ", ..." if len(sizes) > MOST_SIZES else ""
     # A warning has said why.
     fewer = f" ({n_clusters:,} were asked for)" if len(sizes) < n_clusters else ""
-    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images: {path}")
+    shelf = f", and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
+    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images{shelf}: {path}")
 
 
 def _save(run: RunFolder, path: Path, content: bytes) -> None:

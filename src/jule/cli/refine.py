@@ -77,7 +77,7 @@ def refine(
         changed = [one for one in refined.changes() if one[2] or one[3]]
         for cluster, stayed, left, joined in changed[:MOST_LINES]:
             name = refined.before.cluster_names.get(cluster)
-            title = f"cluster {cluster}" + (f" ({name})" if name else "")
+            title = f"cluster {refined.before.numbers[cluster]}" + (f" ({name})" if name else "")
             say(f"  {title}: {stayed:,} stayed, {left:,} left, {joined:,} joined")
         if len(changed) > MOST_LINES:
             say(f"  ... and {len(changed) - MOST_LINES:,} more clusters")

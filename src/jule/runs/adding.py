@@ -357,15 +357,22 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
         constraints=hard_constraints(now),
     )
     result = replace(result, chosen=grown.result.chosen)
-    grown = replace(grown, result=result, id=identify(result.tree, grown.names))
+    numbers = tuple(now.numbers.tolist())
+    grown = replace(
+        grown,
+        result=result,
+        id=identify(result.tree, grown.names),
+        numbers=(),
+        found_numbers=() if numbers == tuple(range(len(numbers))) else numbers,
+    )
     editor = Editor(base_of(grown, result), result.embedding)
     shelved = wanted == SHELF
     if shelved.any():
         editor.add(editor.shelve(np.flatnonzero(shelved)))
-    for number, label in enumerate(now.numbers.tolist()):
+    for label in numbers:
         moved = np.flatnonzero((wanted == label) & by_hand)
         if len(moved):
-            editor.add(editor.move(moved, number))
+            editor.add(editor.move(moved, label))
     impossible = {place for place, _, _ in before.ignored}
     said = [
         edit
@@ -375,5 +382,5 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
     for edit in (*state.links, *said):
         editor.add(edit)
     for label, name in state.names.items():
-        editor.add(editor.name(int(np.searchsorted(now.numbers, label)), name))
+        editor.add(editor.name(label, name))
     return grown, replace(editor.log, revision=before.log.revision + 1)

@@ -44,7 +44,7 @@ class LabelTable:
     names
         One path or name per sample.
     labels
-        (n,) clusters.
+        (n,) clusters; -1 for the shelf.
     confidence
         (n,) fraction of each sample's affinity that belongs to its cluster, from 0 to 1.
     cluster_names
@@ -282,7 +282,7 @@ def parse_labels(content: bytes, name: str) -> LabelTable:
         if n == 0:
             raise ValueError("it has no rows")
         _whole_numbers(columns, "rank", n + 1)
-        labels = _whole_numbers(columns, "cluster", n)
+        labels = _cluster_numbers(columns["cluster"])
         return LabelTable(
             columns["path"],
             labels.astype(np.int32),
@@ -405,6 +405,13 @@ def _whole_numbers(
             raise ValueError(f"{name} {cell[:40]!r} is not a whole number from 0 to {end - 1}")
         numbers[place] = int(cell)
     return numbers
+
+
+def _cluster_numbers(cells: Sequence[str]) -> NDArray[np.int64]:
+    """Return a column of numbers of clusters; -1 is the shelf."""
+    is_shelf = np.array([cell == "-1" for cell in cells])
+    plain = ["0" if shelved else cell for shelved, cell in zip(is_shelf, cells, strict=True)]
+    return np.where(is_shelf, -1, _whole_numbers({"cluster": plain}, "cluster"))
 
 
 def _distinct(columns: Mapping[str, Sequence[str]], name: str) -> NDArray[np.int64]:

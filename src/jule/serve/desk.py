@@ -31,7 +31,7 @@ AT_ONCE = 120  # images of a cluster in one answer
 MOST_KEPT = 1000  # images of one edit that the page of a large run shows from then on
 # Entries of the summary that change with the clusters.
 CHANGING = (
-    "labels", "clusters", "chosen", "edited", "sureness", "groups", "doubts", "n_doubts",
+    "labels", "clusters", "shelf", "chosen", "edited", "sureness", "groups", "doubts", "n_doubts",
 )  # fmt: skip
 
 
@@ -120,6 +120,7 @@ class Desk:
             "more": {"rows": self._more, "labels": labels[self._more].tolist()},
             "sizes": np.bincount(labels, minlength=len(numbers)).tolist(),
             "numbers": numbers,
+            "next_number": state.next_label,
             "names": [names.get(place, "") for place in range(len(numbers))],
             "undo": log.edits[log.done - 1].kind if log.done else "",
             "redo": log.edits[log.done].kind if log.done < len(log.edits) else "",

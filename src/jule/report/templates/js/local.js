@@ -3,7 +3,7 @@
 
 const NOTHING = { // of one number of clusters: edits, and what follows from them
   edits: [], moves: new Map(), created: [], decided: new Set(), links: SUMMARY.links.map(ofImages),
-  touched: false,
+  made: 0, touched: false, // `made` counts all new clusters: a number is never used again
 };
 let changes = new Map(); // by number of clusters; an entry is replaced and never changed
 let newNames = new Set(); // the branches whose names were not downloaded yet
@@ -22,7 +22,7 @@ function change(edit, work) {
   const here = changesHere();
   const next = {
     edits: [...here.edits, edit], moves: new Map(here.moves), created: [...here.created],
-    decided: new Set(here.decided), links: here.links, touched: true,
+    decided: new Set(here.decided), links: here.links, made: here.made, touched: true,
   };
   const problem = work(next);
   if (problem) {
@@ -155,12 +155,13 @@ function unlinkHere(images, others) {
 
 // Put whole units into a cluster; return a problem if a link forbids it.
 function put(next, moving, group) {
-  const toShelf = group < view.k ? isShelf(group) : next.created[group - view.fromCut] === SHELF;
+  const branch = view.branches[group] ?? next.created[group - view.fromCut]?.branch;
+  const toShelf = branch === SHELF;
   const problem = toShelf ? ""
     : apartIn((image) => moving.has(image) || view.labels[image] === group);
   if (problem) return problem;
   if (group === view.k && next.created.length === group - view.fromCut) {
-    next.created.push(N + createdSoFar++);
+    next.created.push({ branch: N + createdSoFar++, number: view.free + next.made++ });
   }
   for (const image of moving) {
     if (view.base[image] === group) next.moves.delete(image);
@@ -171,11 +172,11 @@ function put(next, moving, group) {
 
 function shelfIn(next) {
   const known = view.branches.findIndex((_, group) => isShelf(group));
-  if (known < 0) next.created.push(SHELF);
+  if (known < 0) next.created.push({ branch: SHELF, number: SHELF });
   return known < 0 ? view.k : known;
 }
 
-// New clusters are numbered without gaps.
+// New clusters that are empty again are forgotten.
 function dropEmptyCreated(next) {
   const first = view.fromCut;
   const used = new Set(next.moves.values());

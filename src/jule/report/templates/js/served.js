@@ -79,7 +79,8 @@ function takeState(state) {
     moreText = String(state.more.labels);
     LABELS = labelsOf(state);
     NUMBERS = state.numbers;
-    K_RUN = NUMBERS.length;
+    NEXT_NUMBER = state.next_number;
+    K_RUN = clustersOfRun();
     CONFIDENCE = RUN_NODES = null; // until they arrive
     server.strangers = [];
     show(K_RUN);

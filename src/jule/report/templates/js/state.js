@@ -25,7 +25,7 @@ function look() {
   const labels = base.slice();
   for (const [image, group] of moves) labels[image] = group;
   const own = shown === K_RUN;
-  const k = own ? K_RUN : nodes.length;
+  const k = own ? NUMBERS.length : nodes.length;
   const votes = votesFor(base, k);
   const { sure, shares, counting } = confidenceIn(labels, votes);
   for (let i = 0; i < N; i++) sure[i] = Math.min(1, Math.max(0, sure[i] + unexplained[i]));
@@ -36,10 +36,10 @@ function look() {
   if (IS_SAMPLE && own) view.sizes = sizesOfRun(view.k, changesHere());
   Object.assign(view, { votes, shares, counting });
   view.nodes = nodes; // null while the tree of the labels is on its way
-  const numbers = own ? NUMBERS : nodes.map((node) => BRANCHES[node]);
-  const free = Math.max(...numbers) + 1; // the first number for clusters made by hand
-  view.branches = [...numbers, ...created];
-  view.numbers = [...numbers, ...created.map((branch, i) => (branch === SHELF ? SHELF : free + i))];
+  const numbers = own ? NUMBERS : numbersOf(nodes);
+  view.branches = [...numbers, ...created.map(({ branch }) => branch)];
+  view.numbers = [...numbers, ...created.map(({ number }) => number)];
+  view.free = Math.max(NEXT_NUMBER - 1, ...numbers) + 1; // the first for clusters made by hand
   view.fromCut = k; // the clusters after these were made by hand
   view.lists = own && CONFIDENCE ? listsOfRun(moves) : () => null;
   tell("view");
@@ -85,7 +85,7 @@ function groupColour(group) {
 }
 
 function isShelf(group) {
-  return view.branches[group] === SHELF && (shown === K_RUN || group >= view.fromCut);
+  return view.branches[group] === SHELF;
 }
 
 function givenName(group) {
@@ -94,6 +94,11 @@ function givenName(group) {
 
 function groupName(group) {
   return givenName(group) || `Cluster ${view.numbers[group]}`;
+}
+
+// How many clusters are shown, in words; the shelf is not one of them.
+function clustersText(count) {
+  return plural(count, "cluster") + (shelfGroup() < 0 ? "" : " and a shelf");
 }
 
 function select(images) {

@@ -95,7 +95,7 @@ function modularity({ near, codes }, labels) {
 // To be called when the run's confidence in its own clusters has arrived. What a person decided is
 // sure whatever the neighbours say, so there is nothing to explain.
 function explain() {
-  const { sure } = confidenceIn(LABELS, votesFor(LABELS, K_RUN));
+  const { sure } = confidenceIn(LABELS, votesFor(LABELS, NUMBERS.length));
   unexplained = sure.map((value, i) => (BY_HAND?.[i] ? 0 : CONFIDENCE[i] / FULL - value));
 }
 
