@@ -54,7 +54,7 @@ def test_labels_and_names_are_those_of_the_table(run, trained):
 def test_recut(run):
     np.testing.assert_array_equal(run.recut(3), run.labels)
     for k in (1, 2, 7):
-        assert np.unique(run.recut(k)).tolist() == list(range(k))
+        assert len(np.unique(run.recut(k))) == k
     for k in (0, 1000):
         with pytest.raises(ValueError, match="k must be between 1 and 121"):
             run.recut(k)

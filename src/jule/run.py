@@ -17,7 +17,6 @@ from jule.export.folders import Exported
 from jule.export.pictures import export_pictures
 from jule.images import Samples, open_source
 from jule.images.read import read_one
-from jule.joint.result import recut
 from jule.progress import Progress
 from jule.report import Report
 from jule.runs.edits import apply_edits, parse_edits, read_edits
@@ -121,8 +120,8 @@ class Run(RunFolder):
 
     @property
     def labels(self) -> NDArray[np.int32]:
-        """The cluster of every sample."""
-        return self.results.result.labels
+        """The cluster of every sample, by its number in labels.csv; -1 for the shelf."""
+        return self.results.labels
 
     @property
     def names(self) -> list[str]:
@@ -132,11 +131,11 @@ class Run(RunFolder):
     @property
     def cluster_names(self) -> dict[int, str]:
         """The names of the clusters that have one, by cluster."""
-        return self.results.cluster_names
+        return self.results.recut()[1]
 
     def recut(self, k: int) -> NDArray[np.int32]:
-        """Return labels for a different number of clusters, without training."""
-        return recut(self.results.result, k, self.results.config)
+        """Return labels for a different number of clusters, without training; -1 for the shelf."""
+        return self.results.recut(k)[0]
 
     def predict(
         self,

@@ -206,8 +206,36 @@ def test_warnings_are_one_line_each():
 # usage errors
 
 USAGE = {
-    "cut -k 0": (["cut", "run", "-k", "0"], "'-k' / '--clusters'", "jule cut --help"),
-    "a word for a number": (["cut", "run", "-k", "x"], "'-k' / '--clusters'", "jule cut --help"),
+    "cut -k 0": (
+        ["cut", "run", "-k", "0"],
+        "'-k' / '--clusters': '0' is not a whole number from 1 up",
+        "jule cut --help",
+    ),
+    "a word for a number": (
+        ["cluster", "x", "-k", "abc"],
+        "'-k' / '--clusters': 'abc' is not a whole number from 1 up",
+        "jule cluster --help",
+    ),
+    "half a number": (
+        ["info", "x", "-k", "1.5"],
+        "'1.5' is not a whole number from 1 up",
+        "jule info --help",
+    ),
+    "-k of an export": (
+        ["export", "run", "-k", "-3"],
+        "'-3' is not a whole number from 1 up",
+        "jule export --help",
+    ),
+    "too many periods": (
+        ["refine", "run", "--periods", "101"],
+        "'101' is not a whole number from 1 to 100",
+        "jule refine --help",
+    ),
+    "a hostile number": (
+        ["cut", "run", "-k", "[/b]\x1b[2J"],
+        "is not a whole number",
+        "jule cut --help",
+    ),
     "a device": (
         ["cluster", "x", "-o", "y", "--device", "bogus"],
         "'bogus'",

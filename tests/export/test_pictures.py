@@ -302,7 +302,7 @@ def test_a_png_holds_the_pixels(tmp_path, shape):
     one = Prediction(
         ["0"], np.zeros(1, np.int32), np.ones(1), np.zeros(1), {0: "all"}, data.indices
     )
-    done = export_new_pictures(source, data, one, 1, tmp_path / "to")
+    done = export_new_pictures(source, data, one, [0], tmp_path / "to")
     assert done.made == 1
     content = (tmp_path / "to" / "cluster-00 all" / "0.png").read_bytes()
     found = np.asarray(Image.open(io.BytesIO(content)))
@@ -318,10 +318,10 @@ def test_new_pictures_go_to_their_predicted_folders(tmp_path):
     data = read_images(source)
     labels = np.array([1, 0], np.int32)
     found = Prediction(data.names, labels, np.ones(2), np.zeros(2), {}, data.indices)
-    export_new_pictures(source, data, found, 2, tmp_path / "to", how="copy")
+    export_new_pictures(source, data, found, [0, 1], tmp_path / "to", how="copy")
     assert sorted(files_in(tmp_path / "to")) == ["cluster-00/c.png", "cluster-01/a.png"]
 
 
 def test_folder_names_have_as_many_digits_as_needed():
-    assert folder_names(101, {})[7] == "cluster-007"
-    assert folder_names(1, {0: " "}) == ["cluster-00"]
+    assert folder_names(range(101), {})[7] == "cluster-007"
+    assert folder_names([0], {0: " "}) == {0: "cluster-00"}

@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
+import jule.report.sample
+from jule.corrections import replay
 from jule.forward import MergeTree, default_min_cluster_size
 from jule.forward.branches import branch_numbers
 from jule.forward.tree import clusters_as_nodes
 from jule.joint.clustering import min_size
 from jule.joint.result import recut
+from jule.runs.edits import EditSession
 from jule.runs.results import read_results
-from tests.report.made import labels_in, name_field, rename
+from tests.report.made import labels_in, name_field, page_of, rename, run_of
 from tests.report.waiting import rest
 
 N = 400
@@ -50,6 +53,57 @@ def test_every_number_of_clusters_has_the_labels_and_numbers_of_python(visit, pa
             assert shown.is_visible("#back") == (k != 8)
         shown.click("#back")
         np.testing.assert_array_equal(labels_in(shown), results.result.labels)
+
+
+def test_every_number_of_clusters_has_the_confidence_of_python(visit, page, results):
+    with visit(page) as shown:
+        for k in KS:
+            shown.evaluate(f"jule.show({k})")
+            found = np.array(shown.evaluate("Array.from(jule.confidence)"))
+            exact = np.array(results.columns(k)["confidence"])
+            np.testing.assert_allclose(found, exact, atol=0.01)
+            said = float(shown.inner_text("#sureness").rstrip("%"))
+            assert said == pytest.approx(100 * exact.mean(), abs=0.6)
+
+
+def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path):
+    run = run_of(tmp_path / "run", images[:200], 6)
+    session = EditSession(run)
+    session.add(session.editor.merge(4, 1))  # leaves a gap
+    session.add(session.editor.shelve([3, 4, 50, 51, 52, 90, 150]))
+    session.add(session.editor.shelve(np.flatnonzero(session.state.labels == 0)[:15].tolist()))
+    session.add(session.editor.split(2))
+    results = session.results()
+    assert results.numbers == (0, 2, 3, 4, 5, 6, -1)
+    with visit(page_of(tmp_path, results, images[:200])) as shown:
+        for k in (1, 2, 5, 6, 7, 30, 150):
+            shown.evaluate(f"jule.show({k})")
+            labels, _ = results.recut(k)
+            assert len(set(labels.tolist()) - {-1}) == k
+            np.testing.assert_array_equal(labels == -1, results.labels == -1)
+            found = shown.evaluate("Array.from(jule.labels, (group) => jule.numbers[group])")
+            assert found == labels.tolist()
+            exact = results.columns(k)["confidence"]
+            found = shown.evaluate("Array.from(jule.confidence)")
+            np.testing.assert_allclose(found, exact, atol=0.02)
+            plural = "" if k == 1 else "s"
+            assert shown.inner_text("h1") == f"200 images in {k} cluster{plural} and a shelf"
+            assert shown.input_value("#k") == str(k)
+            cut = replay(session.editor.base, [*session.editor.log.edits, session.editor.cut(k)])
+            np.testing.assert_array_equal(cut[0].labels, labels)
+
+
+def test_the_confidence_does_not_jump_where_few_neighbours_are_on_the_page(
+    visit, results, images, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(jule.report.sample, "NEIGHBOR_MOST", 0)
+    with visit(page_of(tmp_path, results, images)) as shown:
+        own = np.array(shown.evaluate("Array.from(jule.confidence)"))
+        np.testing.assert_allclose(own, results.result.confidence, atol=1e-4)
+        for k in (6, 7, 9, 10, 20):
+            shown.evaluate(f"jule.show({k})")
+            found = np.array(shown.evaluate("Array.from(jule.confidence)"))
+            assert abs(found.mean() - np.mean(results.columns(k)["confidence"])) < 0.03
 
 
 def random_tree(rng, n):

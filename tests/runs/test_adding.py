@@ -9,6 +9,7 @@ from PIL import Image
 from jule import Run
 from jule.forward import MergeTree, agglomerate, nearest_neighbors
 from jule.forward.extend import extend_neighbors, extend_tree
+from jule.report.inputs import read_skipped
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
 from jule.runs.reading import open_run_source, read_again
@@ -56,8 +57,8 @@ def test_new_pictures_are_placed_and_corrections_stay(copied, trained, jule, tmp
     after = read_results(run)
     n = len(before.names)
     assert len(after.names) == n + 20
-    np.testing.assert_array_equal(after.result.labels[:n], before.result.labels)
-    assert after.cluster_names == before.cluster_names
+    np.testing.assert_array_equal(after.labels[:n], before.labels)
+    assert after.recut()[1] == before.recut()[1]
     assert not (after.result.labels[n:] == after.shelf).any()
     assert not after.by_hand[n:].any()
     again = EditSession(run)
@@ -71,6 +72,27 @@ def test_new_pictures_are_placed_and_corrections_stay(copied, trained, jule, tmp
     exported = jule("export", copied, "--to", tmp_path / "sorted")
     assert exported.exit_code == 0, exported.output
     assert f"{n + 20} pictures" in exported.stdout
+
+
+def test_numbers_with_gaps_are_kept_where_edits_begin_again(copied, trained, jule, monkeypatch):
+    run = RunFolder(copied)
+    session = EditSession(run)
+    session.add(session.editor.split(1))
+    session.add(session.editor.merge(2, 0))
+    session.add(session.editor.name(3, "new"))
+    session.write_labels()
+    before = read_results(run)
+    assert before.numbers == (1, 2, 3)
+    monkeypatch.setattr("jule.runs.adding._has", lambda *_: False)
+    done = jule("update", copied, trained.folder / "new")
+    assert done.exit_code == 0, done.output
+    after = read_results(run)
+    np.testing.assert_array_equal(after.labels[: len(before.labels)], before.labels)
+    assert after.recut()[1] == {3: "new"}
+    session = EditSession(run)
+    session.undo()  # the name
+    np.testing.assert_array_equal(session.state.labels, after.labels)
+    assert jule("resume", copied).stdout.endswith("there is nothing to resume\n")
 
 
 def test_a_run_without_edits_that_were_applied_takes_pictures(copied, trained, jule):
@@ -102,8 +124,18 @@ def test_the_folder_of_the_run_with_pictures_added(trained, jule, tmp_path):
     assert read_again(RunFolder(tmp_path / "run")).names == after.names
     done = jule("update", "run", "photos", cwd=tmp_path)
     assert "0 pictures added to run" in done.stdout
+    skipped = skipped_in(tmp_path / "run")
+    assert "cut.png" in skipped
+    assert len(skipped) == len(set(skipped))
+    Image.fromarray(trained.images[140]).save(tmp_path / "photos" / "cut.png")
+    assert jule("update", "run", "photos", cwd=tmp_path).exit_code == 0
+    assert sorted(skipped_in(tmp_path / "run")) == sorted(set(skipped) - {"cut.png"})
     done = jule("report", "run", cwd=tmp_path)
     assert done.exit_code == 0, done.output
+
+
+def skipped_in(run):
+    return [path for path, _ in read_skipped(RunFolder(run))]
 
 
 def test_a_model_that_was_saved_keeps_its_pictures(trained, jule, tmp_path):

@@ -79,7 +79,7 @@ BAD = {
     b"path,rank\n": "line 1: the columns must be path, and name or cluster, got path, rank",
     b"path,name,name\n": "the column name is there twice",
     b"path,name\ngone.png,x\n": "line 2: the run has no picture 'gone.png'",
-    b"path,cluster\n000.png,-1\n": "line 2: cluster '-1' is not a whole number",
+    b"path,cluster\n000.png,-2\n": "line 2: cluster '-2' is not a whole number",
     b"path,name\n000.png\n": "line 2 has 1 cells instead of 2",
     b"path,name\n000.png,a\n000.png,b\n": r"line 3: 000\.png is in line 2 already",
     b"path,name,index\n000.png,a,9\n": "no picture '000.png' with index 9",

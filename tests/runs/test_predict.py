@@ -104,13 +104,17 @@ def test_pictures_of_the_run_are_sorted_as_they_were(results, network, samples):
 def test_pictures_alone_in_their_clusters_are_not_sure_of_others(results, network, samples):
     n = len(samples)
     alone = replace(results.result, labels=np.arange(n, dtype=np.int32), confidence=np.zeros(n))
-    found = predict_samples(replace(results, result=alone), network, samples, results.names)
+    found = predict_samples(
+        replace(results, result=alone, numbers=()), network, samples, results.names
+    )
     assert (found.confidence == 0).all()
     # Among others, they count like these on average.
     labels = np.minimum(np.arange(n), n - 10).astype(np.int32)
     confidence = np.where(labels == n - 10, 0.6, 0.0)
     some = replace(results.result, labels=labels, confidence=confidence)
-    found = predict_samples(replace(results, result=some), network, samples, results.names)
+    found = predict_samples(
+        replace(results, result=some, numbers=()), network, samples, results.names
+    )
     assert (found.confidence <= 0.6 + 1e-9).all()
     assert found.confidence.max() > 0
 

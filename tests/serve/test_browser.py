@@ -1,5 +1,7 @@
 """The served page in a real browser: corrections are there after a reload and elsewhere."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from jule.images import load_dataset
 from jule.report import Report
 from jule.runs.edits import EditSession, apply_edits, read_edits
 from jule.runs.results import read_results
+from jule.serve import Desk
 from tests.report.conftest import browser, keep_picture, visit  # noqa: F401
 from tests.report.made import HOSTILE, labels_in, name_field, rename, run_of
 
@@ -28,12 +31,31 @@ def press(page, images, text):
     page.click(f"#selection-bar button:text-is('{text}')")
 
 
+def numbers_in(page):
+    """The number of the cluster of every image, as the page shows it."""
+    return page.evaluate("Array.from(jule.labels, (group) => jule.numbers[group])")
+
+
+def confirm_split(page):
+    """Look at the parts of a split and make it; return how many images each of them has."""
+    sides = page.locator("#split-dialog[open] .same-side")
+    sides.nth(1).wait_for()
+    sizes = [int(text.split()[0]) for text in sides.locator(".hint").all_inner_texts()]
+    shown = [sides.nth(side).locator(".pic").count() for side in (0, 1)]
+    assert shown == [min(12, size) for size in sizes]
+    page.click("#split-dialog button:text-is('Split')")
+    return sizes
+
+
 def link_and_shelve(page, labels):
     """Link images of different clusters, be refused, remove a link, and use the shelf."""
     first, second = sorted(set(labels))[:2]
     a, b, c = (*np.flatnonzero(labels == first)[[5, 6]], np.flatnonzero(labels == second)[5])
     press(page, (a, c), "Belong together")
     assert labels_in(page)[c] == labels_in(page)[a] == first
+    assert page.inner_text("#message-text") == (
+        f"{c} moved from Cluster {second} to Cluster {first}. They stay in one cluster from now on."
+    )
     press(page, (a, c), "Do not belong together")
     assert "cannot be kept apart" in page.inner_text("#message")
     press(page, (b, c), "Do not belong together")
@@ -63,6 +85,15 @@ def saved(page, revision):
     raise AssertionError(page.evaluate("[jule.revision, jule.settled]"))
 
 
+def answered(page, revision):
+    """Wait until the page has an answer to its last edit."""
+    for _ in range(400):
+        if page.evaluate(f"jule.revision === {revision}"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(page.evaluate("jule.revision"))
+
+
 @pytest.fixture
 def open_page(browser):  # noqa: F811
     """Open windows on a served page, which must not complain or ask anybody else."""
@@ -86,6 +117,33 @@ def open_page(browser):  # noqa: F811
     assert [
         url for url in asked if not url.startswith((f"http://{origin}/", "data:", "blob:"))
     ] == []
+
+
+def test_how_sure_is_right_before_the_server_has_computed_it(
+    serve, open_page, images, tmp_path, monkeypatch
+):
+    run = run_of(tmp_path / "run", images, 6)
+    Report.of_run(run, images, umap=False).write(run)
+    with serve(run) as client:
+        page = open_page(client.address)
+        saved(page, 0)
+        may_answer = threading.Event()
+        compute = Desk.clusters
+        monkeypatch.setattr(Desk, "clusters", lambda desk: may_answer.wait(60) and compute(desk))
+        page.locator("#cards .split").first.click()
+        confirm_split(page)
+        answered(page, 1)
+        image = int(np.flatnonzero(labels_in(page) == 0)[0])
+        page.evaluate(f"jule.select([{image}])")
+        page.select_option("#selection-bar select", label="Cluster 2")
+        answered(page, 2)
+        exact = read_results(run).result.confidence
+        found = np.array(page.evaluate("Array.from(jule.confidence)"))
+        np.testing.assert_allclose(found, exact, atol=0.01)
+        said = page.inner_text("#sureness")
+        may_answer.set()
+        saved(page, 2)
+        assert page.inner_text("#sureness") == said
 
 
 def test_corrections_made_with_keys_are_there_after_a_reload(
@@ -117,6 +175,12 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         assert edits[1] != edits[2]
 
         page.locator("#cards .split").first.click()
+        page.wait_for_selector("#split-dialog[open]")
+        page.keyboard.press("Escape")  # nothing has happened yet
+        assert EditSession(run).revision == 3
+        page.locator("#cards .split").first.click()
+        page.wait_for_selector("#split-dialog[open]")
+        page.keyboard.press("Enter")
         saved(page, 4)
         assert page.inner_text("h1") == "200 images in 6 clusters"
         page.keyboard.press("Control+z")
@@ -136,6 +200,9 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         saved(page, 8)
         [link] = EditSession(run).state.links
         assert link.kind == "must-link"
+        moved = link.pictures[1].path
+        assert page.inner_text("#message-text").startswith(f"{moved} moved from ")
+        assert page.inner_text("#message-text bdi") == moved
 
         image = int(page.locator("#cards .pic").first.get_attribute("data-image"))
         page.locator("#cards .pic").first.click()
@@ -166,13 +233,15 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
 
         page.evaluate("jule.show(3)")  # other cuts are only looked at, until they are chosen
         assert page.locator("#cards .split:visible").count() == 0
-        shown = labels_in(page)
+        assert page.inner_text("h1") == "200 images in 3 clusters and a shelf"
+        shown = numbers_in(page)
         page.click("#use")
         saved(page, 11)
-        found = labels_in(page)
-        groups = {tuple(np.flatnonzero(shown == one)) for one in set(shown)}
-        kept = {tuple(np.flatnonzero(found == one)) for one in set(found)}
-        assert len(groups & kept) >= 2  # all but what lost the picture on the shelf
+        assert numbers_in(page) == shown
+        assert page.inner_text("h1") == "200 images in 3 clusters and a shelf"
+        assert page.input_value("#k") == "3"
+        assert page.inner_text("#which").startswith("3 clusters and a shelf, as in the run")
+        assert read_results(run).columns()["cluster"] == shown  # what labels.csv will have
         assert page.evaluate("window.hacked") is None
 
 
@@ -214,8 +283,10 @@ def test_a_large_run_is_looked_through_and_edited_part_by_part(
         assert page.locator("#cluster-4 .pic").get_attribute("aria-label") == name
         page.evaluate(f"document.getElementById('cluster-{cluster}').scrollIntoView()")
         page.locator(f"#cluster-{cluster} .split").first.click()
+        sizes = confirm_split(page)
         saved(page, 2)
         state = EditSession(run).state
+        assert sizes == [(state.labels == one).sum() for one in (cluster, state.numbers[-1])]
         assert page.inner_text("h1") == f"200 images in {len(state.numbers)} clusters"
         for number in state.numbers:
             assert (
@@ -259,7 +330,9 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         page.keyboard.press("Escape")
         page.evaluate("document.getElementById('cluster-1').scrollIntoView()")
         page.locator("#cluster-1 .split").first.click()
+        sizes = confirm_split(page)
         split = labels_in(page)
+        assert sizes == [(split == 1).sum(), (split == 5).sum()]
         session.editor.add(session.editor.split(1))
         np.testing.assert_array_equal(split, session.editor.state.labels)  # the same rule
         page.click("#step-back")
@@ -267,11 +340,13 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         [found] = page.evaluate("JSON.parse(run.textContent).summary.strangers")
         page.evaluate(f"document.getElementById('cluster-{found['cluster']}').scrollIntoView()")
         page.click(f"#cluster-{found['cluster']} .split:has-text('off {found['size']}')")
+        assert confirm_split(page)[1] == found["size"]
         other = EditSession(run).editor
         other.add(other.split(found["cluster"], found["branch"]))
         np.testing.assert_array_equal(labels_in(page), other.state.labels)
         page.keyboard.press("Control+z")
         page.locator("#cluster-1 .split").first.click()
+        confirm_split(page)
         np.testing.assert_array_equal(labels_in(page), split)
         page.keyboard.press("Control+z")
         page.keyboard.press("Control+y")
@@ -283,7 +358,8 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         np.testing.assert_array_equal(labels_in(page), merged)
         page.click("#same-open")
         link_and_shelve(page, merged)
-        shown = labels_in(page)
+        shown, numbers = labels_in(page), numbers_in(page)
+        assert page.inner_text("h1").endswith(f" {len(set(numbers)) - 1} clusters and a shelf")
         with page.expect_download() as kept:
             page.click("#save-json")
         kept.value.save_as(tmp_path / "edits.json")
@@ -291,6 +367,7 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
     apply_edits(run, read_edits(tmp_path / "edits.json"))
     after = read_results(run)
     assert partition(after.result.labels) == partition(shown)
+    assert after.labels.tolist() == numbers  # with gaps, and -1 for the shelf
     kinds = ["split", "merge", "must-link", "cannot-link", "unlink", "cannot-link", "shelve"]
     assert [edit.kind for edit in after.edits.edits] == kinds
     assert after.cluster_names == {after.shelf: "unsure"}

@@ -92,6 +92,20 @@ def test_the_page_and_its_clusters_follow_the_edits(serve, run):
     assert "40 images in 5 clusters" in page
 
 
+def test_the_parts_of_a_split_are_those_that_it_makes(serve, run):
+    with serve(run) as client:
+        asked = {"revision": 0, "cluster": 2}
+        parts = client.ask("parts", asked).json
+        assert client.ask("state").json["revision"] == 0
+        labels = labels_of(client.edit(0, "split", cluster=2).json)
+        assert parts["sizes"] == [(labels == 2).sum(), (labels == 4).sum()]
+        for part, number in zip(parts["typical"], (2, 4), strict=True):
+            assert part
+            assert set(labels[part]) == {number}
+        assert client.ask("parts", asked).status == 409
+        assert client.ask("parts", {"revision": 1, "cluster": 99}).status == 422
+
+
 def test_a_stale_revision_changes_nothing_and_shows_the_present_state(serve, run):
     with serve(run) as one, serve(run) as other:
         assert one.edit(0, "name", cluster=0, name="first").status == 200

@@ -13,6 +13,7 @@ import typer
 
 from jule.cli import ranks
 from jule.cli.errors import is_plain_file
+from jule.cli.numbers import whole
 from jule.cli.output import counted, say, status
 from jule.cli.reading import (
     AspectOption,
@@ -77,7 +78,8 @@ DeviceOption = Annotated[
 EnsembleOption = Annotated[
     int,
     typer.Option(
-        min=1,
+        parser=whole(1),
+        metavar="INTEGER",
         help="Networks to train, with different seeds, and to cluster side by side. "
         "Three are often better than one, and take three times as long.",
     ),
@@ -89,7 +91,13 @@ def cluster(
     out: Annotated[Path, typer.Option("--out", "-o", help="The run folder to create.")],
     n_clusters: Annotated[
         int | None,
-        typer.Option("-k", "--clusters", min=1, help="Number of clusters. Default: suggested."),
+        typer.Option(
+            "-k",
+            "--clusters",
+            parser=whole(1),
+            metavar="INTEGER",
+            help="Number of clusters. Default: suggested.",
+        ),
     ] = None,
     size: Size = None,
     aspect: AspectOption = "crop",
@@ -137,7 +145,10 @@ def cluster(
     n_components: Annotated[
         int | None,
         typer.Option(
-            "--components", min=1, help="Also learn a map of so many dimensions, like jule map."
+            "--components",
+            parser=whole(1),
+            metavar="INTEGER",
+            help="Also learn a map of so many dimensions, like jule map.",
         ),
     ] = None,
     edits: Annotated[

@@ -14,6 +14,7 @@ import typer
 from jule.cli.compare_input import Input, from_pixels, from_run
 from jule.cli.compare_table import print_rows
 from jule.cli.errors import is_run_folder
+from jule.cli.numbers import whole
 from jule.cli.output import counted, say, status, warn
 from jule.cli.reading import (
     AspectOption,
@@ -53,7 +54,8 @@ def compare(
         typer.Option(
             "-k",
             "--clusters",
-            min=1,
+            parser=whole(1),
+            metavar="INTEGER",
             help="Number of clusters. Default with --features RUN: that of the run.",
         ),
     ] = None,
@@ -73,7 +75,12 @@ def compare(
         ),
     ] = PIXELS,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Runs of each random method, with seeds 0, 1, ...")
+        int,
+        typer.Option(
+            parser=whole(1),
+            metavar="INTEGER",
+            help="Runs of each random method, with seeds 0, 1, ...",
+        ),
     ] = 1,
     out: Annotated[
         Path | None,

@@ -150,15 +150,14 @@ def _check_count(source: str | Path, n_samples: int, n_clusters: int) -> None:
 def from_run(run: Path, source: str | None, n_clusters: int | None) -> Input:
     """Read the representation of a finished run, and the true classes from its source."""
     from jule.comparison.process import Outcome
-    from jule.joint.result import recut
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
 
     folder = RunFolder(run)
     results = read_results(folder)
-    k = results.result.n_clusters if n_clusters is None else n_clusters
+    k = results.n_clusters if n_clusters is None else n_clusters
     _check_count(run, len(results.names), k)
-    labels = recut(results.result, k, results.config)
+    labels, _ = results.recut(k)
     return Input(
         f"{counted(len(results.names), 'sample')} as represented by {run}",
         results.result.embedding,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jule.cli.numbers import check_clusters, whole
 from jule.cli.output import counted, say
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ MOST_SIZES = 12
 
 def cut(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run folder.")],
-    n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
+    n_clusters: Annotated[
+        int,
+        typer.Option(
+            "-k", "--clusters", parser=whole(1), metavar="INTEGER", help="Number of clusters."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV file. Default: in the run folder.")
     ] = None,
@@ -28,20 +34,26 @@ def cut(
     """
     import numpy as np
 
+    from jule.corrections.apply import SHELF
     from jule.runs.folder import RunFolder
     from jule.runs.results import read_results
     from jule.runs.tables import labels_csv
 
     folder = RunFolder(run)
-    columns = read_results(folder).columns(n_clusters)
-    sizes = sorted(np.bincount(columns["cluster"]).tolist(), reverse=True)
+    results = read_results(folder)
+    check_clusters(n_clusters, results.result.tree, run)
+    columns = results.columns(n_clusters)
+    numbers, counts = np.unique(columns["cluster"], return_counts=True)
+    n_shelved = int(counts[numbers == SHELF].sum())
+    sizes = sorted(counts[numbers != SHELF].tolist(), reverse=True)
     path = out or run / f"labels-{len(sizes)}.csv"
     _save(folder, path, labels_csv(columns))
     listed = ", ".join(f"{size:,}" for size in sizes[:MOST_SIZES])
     more = ", ..." if len(sizes) > MOST_SIZES else ""
     # A warning has said why.
     fewer = f" ({n_clusters:,} were asked for)" if len(sizes) < n_clusters else ""
-    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images: {path}")
+    shelf = f", and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
+    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images{shelf}: {path}")
 
 
 def _save(run: RunFolder, path: Path, content: bytes) -> None:

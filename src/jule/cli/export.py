@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jule.cli.numbers import check_clusters, whole
 from jule.cli.output import counted, fail, say, warn
 from jule.cli.reading import MovedEncoder, check_not_own
 
@@ -30,7 +31,13 @@ def export(
     ] = None,
     n_clusters: Annotated[
         int | None,
-        typer.Option("-k", "--clusters", min=1, help="A different number of clusters."),
+        typer.Option(
+            "-k",
+            "--clusters",
+            parser=whole(1),
+            metavar="INTEGER",
+            help="A different number of clusters.",
+        ),
     ] = None,
     source: Annotated[
         str | None,
@@ -88,6 +95,7 @@ def export(
         check_not_own(file, run)
     folder = RunFolder(run)
     results = read_results(folder)
+    check_clusters(n_clusters, results.result.tree, run)
     if parquet is not None:
         from jule.export.parquet import write_parquet
 

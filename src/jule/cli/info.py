@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jule.cli.cluster import EnsembleOption
+from jule.cli.numbers import whole
 from jule.cli.output import counted, say
 from jule.cli.reading import (
     AspectOption,
@@ -41,7 +42,13 @@ def info(
     source: Source,
     n_clusters: Annotated[
         int | None,
-        typer.Option("-k", "--clusters", help="Number of clusters, for the estimate."),
+        typer.Option(
+            "-k",
+            "--clusters",
+            parser=whole(1),
+            metavar="INTEGER",
+            help="Number of clusters, for the estimate.",
+        ),
     ] = None,
     size: Size = None,
     aspect: AspectOption = "crop",

@@ -9,6 +9,7 @@ import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device, cluster
 from jule.cli.errors import is_run_folder
+from jule.cli.numbers import whole
 from jule.cli.output import counted, say, status
 from jule.cli.reading import CacheOption, agreed_source
 from jule.cli.report import remake_report
@@ -32,7 +33,11 @@ def map_(
     n_clusters: Annotated[
         int | None,
         typer.Option(
-            "-k", "--clusters", min=1, help="For pictures: number of clusters. Default: suggested."
+            "-k",
+            "--clusters",
+            parser=whole(1),
+            metavar="INTEGER",
+            help="For pictures: number of clusters. Default: suggested.",
         ),
     ] = None,
     features: Annotated[
@@ -41,7 +46,14 @@ def map_(
     cache: CacheOption = None,
     overwrite: Annotated[bool, typer.Option(help="For pictures: replace an existing run.")] = False,
     n_components: Annotated[
-        int, typer.Option("--components", "-d", min=1, help="Dimensions; the page shows two.")
+        int,
+        typer.Option(
+            "--components",
+            "-d",
+            parser=whole(1),
+            metavar="INTEGER",
+            help="Dimensions; the page shows two.",
+        ),
     ] = 2,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     moved_to: Annotated[

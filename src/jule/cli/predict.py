@@ -74,10 +74,15 @@ def predict(
         from jule.cli.export import print_exported
         from jule.export.pictures import export_new_pictures
 
-        k = trained.results.result.n_clusters
         with progress_bars(run.name) as bars:
             exported = export_new_pictures(
-                opened, data, found, k, to, how=how, progress=lambda done: bars("sorting", done)
+                opened,
+                data,
+                found,
+                trained.results.numbers,
+                to,
+                how=how,
+                progress=lambda done: bars("sorting", done),
             )
         print_exported(exported, to)
     if out is None and to is None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jule.cli.cluster import LOADING, DeviceOption, check_device
+from jule.cli.numbers import whole
 from jule.cli.output import ask, counted, say, status
 from jule.cli.reading import CacheOption, MovedEncoder, agreed_source
 from jule.progress import progress_bars, reading_bar
@@ -18,7 +19,10 @@ MOST_LINES = 20
 
 def refine(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A finished run with corrections.")],
-    periods: Annotated[int, typer.Option(min=1, max=100, help="Periods of training.")] = 2,
+    periods: Annotated[
+        int,
+        typer.Option(parser=whole(1, 100), metavar="INTEGER", help="Periods of training."),
+    ] = 2,
     yes: Annotated[
         bool, typer.Option("--yes", help="Accept the result without a question.")
     ] = False,
@@ -73,7 +77,7 @@ def refine(
         changed = [one for one in refined.changes() if one[2] or one[3]]
         for cluster, stayed, left, joined in changed[:MOST_LINES]:
             name = refined.before.cluster_names.get(cluster)
-            title = f"cluster {cluster}" + (f" ({name})" if name else "")
+            title = f"cluster {refined.before.numbers[cluster]}" + (f" ({name})" if name else "")
             say(f"  {title}: {stayed:,} stayed, {left:,} left, {joined:,} joined")
         if len(changed) > MOST_LINES:
             say(f"  ... and {len(changed) - MOST_LINES:,} more clusters")

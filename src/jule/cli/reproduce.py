@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jule.cli.numbers import whole
 from jule.cli.output import say, say_table
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def reproduce(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            parser=whole(1),
+            metavar="INTEGER",
             help="Number of runs, with seeds 0, 1, ... Default: as published.",
             show_default=False,
         ),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.cli.output import counted_clusters, say, say_table
+from jule.corrections.apply import SHELF
 from jule.runs.results import RunResults
 
 MOST_ROWS = 30
@@ -27,7 +28,7 @@ def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
     rows = []
     for cluster in range(min(len(sizes), MOST_ROWS)):
         inside = result.labels == cluster
-        row = [str(cluster), *([names.get(cluster, "")] if names else [])]
+        row = [str(results.numbers[cluster]), *([names.get(cluster, "")] if names else [])]
         row += [f"{sizes[cluster]:,}", f"{result.confidence[inside].mean():.2f}"]
         if labels is not None:
             row.append(list_classes(labels[inside]))
@@ -37,7 +38,7 @@ def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
         say(f"... and {len(sizes) - MOST_ROWS} more")
     if results.shelf is not None:
         counted = counted_clusters(results.shelf, int(sizes[results.shelf]))
-        say(f"{counted} ({names[results.shelf]}), which is number {results.shelf}")
+        say(f"{counted} ({names[results.shelf]}), which has the number {SHELF}")
     if results.scores is not None:
         titles = {"sf": "SF", "rc": "RC"}
         if result.chosen == "linkage":

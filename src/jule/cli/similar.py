@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jule.cli.cluster import LOADING, DeviceOption
+from jule.cli.numbers import whole
 from jule.cli.output import say_table, status
 from jule.cli.reading import MovedEncoder
 
@@ -17,7 +18,10 @@ def similar(
     picture: Annotated[
         Path, typer.Argument(metavar="PICTURE", help="A picture, which may be new or in the run.")
     ],
-    count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many to list.")] = 10,
+    count: Annotated[
+        int,
+        typer.Option("-n", "--count", parser=whole(1), metavar="INTEGER", help="How many to list."),
+    ] = 10,
     features: MovedEncoder = None,
     device: DeviceOption = "auto",
 ) -> None:

@@ -107,7 +107,7 @@ def update(
         for cluster, count in enumerate(added.counts):
             if count:
                 name = results.cluster_names.get(cluster)
-                title = f"cluster {cluster}" + (f" ({name})" if name else "")
+                title = f"cluster {results.numbers[cluster]}" + (f" ({name})" if name else "")
                 say(f"  {count:,} in {title}")
         source = agreed_source(folder)
         if retrain:

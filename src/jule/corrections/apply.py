@@ -50,6 +50,8 @@ class Base:
     recut
         Returns labels and names for another number of clusters; None to ignore edits that ask for
         one.
+    numbers
+        The numbers of the automatic clusters, in order; empty for 0, 1, ...
     """
 
     labels: NDArray[np.int32]
@@ -59,6 +61,7 @@ class Base:
     run: str = ""
     earlier: frozenset[str] = frozenset()
     recut: Recut | None = None
+    numbers: tuple[int, ...] = ()
 
     def is_own(self, edit: Edit) -> bool:
         """Return whether an edit was made on this run."""
@@ -231,9 +234,10 @@ def start(base: Base) -> Corrected:
     """
     n = len(base.labels)
     units = _first_of_unit(np.asarray(base.first_copies, np.int64))
-    return Corrected(
-        base.labels.astype(np.int32), {}, np.zeros(n, bool), units, (), int(base.labels.max()) + 1
-    )
+    labels = base.labels.astype(np.int32)
+    if base.numbers:
+        labels = np.array(base.numbers, np.int32)[labels]
+    return Corrected(labels, {}, np.zeros(n, bool), units, (), int(labels.max()) + 1)
 
 
 def _first_of_unit(units: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -445,7 +449,7 @@ def _cannot_link(edited: _Edited, edit: Edit) -> None:
 
 def _unlink(edited: _Edited, edit: Edit) -> None:
     """Forget a link; the pictures stay where they are."""
-    kept = [link for link in edited.links if not link.is_between(edit)]
+    kept = [link for link in edited.links if not link.has_same_pictures(edit)]
     if len(kept) == len(edited.links):
         raise EditError("these pictures have no link that could be removed")
     edited.links, edited.apart = kept, []
@@ -485,9 +489,9 @@ def _cut(edited: _Edited, edit: Edit) -> None:
         edited.next_label,
     )
     labels, names = base.recut(now, edit.k)
-    edited.labels = np.where(edited.labels == SHELF, SHELF, labels).astype(np.int32)
+    edited.labels = labels
     edited.names = dict(names)
-    edited.next_label = int(labels.max()) + 1
+    edited.next_label = max(edited.next_label, int(labels.max()) + 1)
 
 
 _APPLY: dict[str, Callable[[_Edited, Edit], None]] = {

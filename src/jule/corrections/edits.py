@@ -122,8 +122,8 @@ class Edit:
         """Whether it keeps pictures together, or apart."""
         return self.kind in ("must-link", "cannot-link")
 
-    def is_between(self, other: Edit) -> bool:
-        """Return whether it has the same pictures on both sides as another edit."""
+    def has_same_pictures(self, other: Edit) -> bool:
+        """Return whether another edit has the same pictures, on both sides."""
         return (self.pictures, self.others) == (other.pictures, other.others)
 
     @cached_property
@@ -184,7 +184,7 @@ def without_unlinked(edits: Iterable[Edit]) -> list[Edit]:
     kept: list[Edit] = []
     for edit in edits:
         if edit.kind == "unlink":
-            kept = [one for one in kept if not (one.is_link and one.is_between(edit))]
+            kept = [one for one in kept if not (one.is_link and one.has_same_pictures(edit))]
         else:
             kept.append(edit)
     return kept

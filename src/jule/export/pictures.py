@@ -8,12 +8,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from jule.corrections.apply import SHELF
 from jule.export.folders import Exported, Picture, sort_into_folders
 from jule.export.names import safe_text
 from jule.export.xmp import xmp_bytes
 from jule.images import ImageSource, Samples, read_images
 from jule.images.decoding.decode import open_picture
-from jule.joint.result import recut, recut_names
 from jule.runs.folder import RunFolder
 from jule.runs.predict import Prediction
 from jule.runs.reading import find_again, open_run_source
@@ -62,11 +64,12 @@ def export_pictures(
             f"{opened.where} has changed since {run.home} was made: pass the original "
             "(source=..., --source)"
         )
-    k = results.result.n_clusters if k is None else k
-    labels = recut(results.result, k, results.config)
-    names = recut_names(results.result, results.cluster_names, k, results.config)
+    labels, names = results.recut(k)
     how = "copy" if xmp else how
-    return _export(opened, places, results.names, labels.tolist(), k, names, to, how, progress, xmp)
+    folders = folder_names(np.unique(labels).tolist(), names)
+    return _export(
+        opened, places, results.names, labels.tolist(), folders, names, to, how, progress, xmp
+    )
 
 
 def is_same_array(run: RunFolder, source: ImageSource) -> bool:
@@ -80,19 +83,22 @@ def export_new_pictures(
     source: ImageSource,
     data: Samples,
     prediction: Prediction,
-    n_clusters: int,
+    numbers: Sequence[int],
     to: Path,
     *,
     how: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Exported:
-    """Sort new pictures into one folder per cluster, as predicted."""
+    """Sort new pictures into one folder per cluster, as predicted.
+
+    `numbers` are those of all clusters of the run, so that folders are called as in its own export.
+    """
     return _export(
         source,
         data.indices.tolist(),
         prediction.names,
         prediction.labels.tolist(),
-        n_clusters,
+        folder_names(numbers, prediction.cluster_names),
         prediction.cluster_names,
         to,
         how,
@@ -105,7 +111,7 @@ def _export(
     places: Sequence[int | str],
     names: Sequence[str],
     labels: Sequence[int],
-    n_clusters: int,
+    folders: Mapping[int, str],
     cluster_names: Mapping[int, str],
     to: Path,
     how: str | None,
@@ -115,7 +121,6 @@ def _export(
     array = source.array()
     if array is not None and array.ndim == 2:
         raise ValueError(f"{source.where} holds vectors, not pictures: there is nothing to sort")
-    folders = folder_names(n_clusters, cluster_names)
     pictures = [
         _picture(source, place, name, folders[label])
         for place, name, label in zip(places, names, labels, strict=True)
@@ -143,20 +148,21 @@ def _export(
     return replace(exported, conflicts=(*exported.conflicts, *written.conflicts))
 
 
-def folder_names(n_clusters: int, cluster_names: Mapping[int, str]) -> list[str]:
-    """Return the folder name of every cluster.
+def folder_names(numbers: Sequence[int], cluster_names: Mapping[int, str]) -> dict[int, str]:
+    """Return the name of the folder of every cluster, by its number; the shelf has no number.
 
     Examples
     --------
-    >>> folder_names(2, {1: "cats"})
-    ['cluster-00', 'cluster-01 cats']
+    >>> folder_names([0, 7, -1], {7: "cats", -1: "unsure"})
+    {0: 'cluster-00', 7: 'cluster-07 cats', -1: 'unsure'}
     """
-    digits = max(2, len(str(n_clusters - 1)))
-    return [
-        f"cluster-{number:0{digits}d}"
-        + (f" {safe_text(cluster_names[number])}" if cluster_names.get(number, "").strip() else "")
-        for number in range(n_clusters)
-    ]
+    digits = max(2, len(str(max(numbers))))
+    folders = {}
+    for number in numbers:
+        name = cluster_names.get(number, "")
+        title = "" if number == SHELF else f"cluster-{number:0{digits}d}"
+        folders[number] = f"{title} {safe_text(name) if name.strip() else ''}".strip()
+    return folders
 
 
 def _picture(source: ImageSource, place: int | str, name: str, folder: str) -> Picture:

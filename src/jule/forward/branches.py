@@ -116,7 +116,9 @@ def _by_node(tree: MergeTree) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return begin, begin + np.array(sizes, np.int64)
 
 
-def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.int32]:
+def branch_numbers(
+    tree: MergeTree, labels: NDArray[np.integer], shelf: int | None = None
+) -> NDArray[np.int32]:
     """Number the nodes of a tree so that a cluster keeps its number while the tree is recut.
 
     The nodes of the K clusters have their labels as numbers. Above them, a merged node keeps the
@@ -130,6 +132,8 @@ def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.i
         A complete tree whose cut into K clusters is `labels`; see `tree_through_labels`.
     labels
         (n,) clusters 0 .. K-1.
+    shelf
+        A cluster whose samples do not count, so that what it merges with keeps its number.
 
     Returns
     -------
@@ -144,14 +148,19 @@ def branch_numbers(tree: MergeTree, labels: NDArray[np.integer]) -> NDArray[np.i
     [0, 1, 1, 1]
     """
     numbers: NDArray[np.int32] = _branch_numbers(
-        tree.n_samples, tree.merges, labels, int(labels.max()) + 1
+        tree.n_samples, tree.merges, labels, int(labels.max()) + 1, -1 if shelf is None else shelf
     )
     return numbers
 
 
 @njit(cache=True)
-def _branch_numbers(n, merges, labels, k):
+def _branch_numbers(n, merges, labels, k, shelf):
     sizes = node_sizes(n, merges)
+    if shelf >= 0:
+        for leaf in range(n):
+            sizes[leaf] = labels[leaf] != shelf
+        for t in range(merges.shape[0]):
+            sizes[n + t] = sizes[merges[t, 0]] + sizes[merges[t, 1]]
     numbers = np.full(sizes.shape[0], -1, np.int32)
     sample = np.empty(sizes.shape[0], np.int64)  # any sample below each node
     sample[:n] = np.arange(n)

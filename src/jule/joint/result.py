@@ -349,11 +349,23 @@ def join_copies(labels: NDArray[np.int32], first_copies: NDArray[np.int64]) -> N
     return joined.reshape(-1)
 
 
-def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
+def recut(result: Result, k: int, config: Config, shelf: int | None = None) -> NDArray[np.int32]:
     """Return labels for a different number of clusters, without training.
 
     Exact copies share a cluster, so there are at most as many clusters as different samples; a
     warning says if that is fewer than k.
+
+    Parameters
+    ----------
+    result
+        The result.
+    k
+        Number of clusters.
+    config
+        The settings.
+    shelf
+        The last of its clusters, if it has what fits nowhere. It is not one of the k: its samples
+        stay together, as the cluster after the others.
 
     Examples
     --------
@@ -363,10 +375,37 @@ def recut(result: Result, k: int, config: Config) -> NDArray[np.int32]:
     >>> recut(result, 2, Config()).max().item(), (recut(result, 3, Config()) == result.labels).all()
     (1, np.True_)
     """
+    if shelf is not None:
+        return _recut_beside(result, k, config, shelf)
     m = _reachable(result.tree, k)
     warn_of_fewer_clusters(m, k)
     warn_of_more_clusters(m, k)
     return result.labels if m == result.n_clusters else cut_tree(result.tree, m, config)
+
+
+def _recut_beside(result: Result, k: int, config: Config, shelf: int) -> NDArray[np.int32]:
+    if k == shelf:
+        return result.labels
+    is_shelved = result.labels == shelf
+    cut = cut_tree(result.tree, _clusters_beside(result, k, config, shelf), config)
+    kept, places = np.unique(cut[~is_shelved], return_inverse=True)
+    warn_of_fewer_clusters(len(kept), k)
+    warn_of_more_clusters(len(kept), k)
+    labels = np.full(len(cut), len(kept), np.int32)
+    labels[~is_shelved] = places.reshape(-1)
+    return labels
+
+
+def _clusters_beside(result: Result, k: int, config: Config, shelf: int) -> int:
+    """Return the number of clusters of the tree of which k have samples that are not shelved."""
+    tree, others = result.tree, result.labels != shelf
+    m = _reachable(tree, k)
+    while m < tree.n_different:
+        missing = k - len(np.unique(cut_tree(tree, m, config)[others]))
+        if missing <= 0:
+            break
+        m = min(m + missing, tree.n_different)
+    return m
 
 
 def _reachable(tree: MergeTree, k: int) -> int:
@@ -406,7 +445,42 @@ def warn_of_more_clusters(n_clusters: int, asked: int) -> None:
         )
 
 
-def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -> dict[int, str]:
+def recut_numbers(
+    result: Result, k: int, config: Config, shelf: int | None = None
+) -> NDArray[np.int32]:
+    """Return the number of every cluster after `recut`, which stays with its branch of the tree.
+
+    Parts that a finer cut makes of the clusters have numbers from `n_clusters` on; see
+    `jule.forward.branches.branch_numbers`. Parameters are those of `recut`.
+
+    Examples
+    --------
+    >>> points = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    >>> state = State(labels=np.repeat(np.arange(3, dtype=np.int32), 20))
+    >>> result = finish(state, Config(n_clusters=3), embedding=points)
+    >>> sorted(recut_numbers(result, 4, Config()).tolist())
+    [0, 1, 2, 3]
+    """
+    m = _reachable(result.tree, k)
+    if m == (result.n_clusters if shelf is None else shelf):
+        return np.arange(result.n_clusters, dtype=np.int32)
+    if shelf is not None:
+        m = _clusters_beside(result, k, config, shelf)
+    nodes = clusters_as_nodes(result.tree, m, min_size(result.tree, m, config))
+    numbers = branch_numbers(result.tree, result.labels, shelf)[nodes]
+    if shelf is None:
+        return numbers
+    cut = cut_tree(result.tree, m, config)
+    numbers = numbers[np.unique(cut[result.labels != shelf])]
+    # A cut can put small clusters with a part of the shelf: together they are a new cluster.
+    lost = numbers == shelf
+    numbers[lost] = numbers.max(initial=shelf) + 1 + np.arange(lost.sum())
+    return np.append(numbers, np.int32(shelf))
+
+
+def recut_names(
+    result: Result, names: dict[int, str], k: int, config: Config, shelf: int | None = None
+) -> dict[int, str]:
     """Return the cluster names after `recut`; a name stays with its branch of the tree.
 
     Examples
@@ -417,11 +491,9 @@ def recut_names(result: Result, names: dict[int, str], k: int, config: Config) -
     >>> recut_names(result, {0: "cats"}, 3, Config())
     {0: 'cats'}
     """
-    k = _reachable(result.tree, k)
-    if k == result.n_clusters or not names:
-        return dict(names)
-    nodes = clusters_as_nodes(result.tree, k, min_size(result.tree, k, config))
-    numbers = branch_numbers(result.tree, result.labels)[nodes].tolist()
+    if not names:
+        return {}
+    numbers = recut_numbers(result, k, config, shelf).tolist()
     return {cluster: names[number] for cluster, number in enumerate(numbers) if number in names}
 
 

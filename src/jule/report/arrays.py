@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.corrections.suggest import near_duplicates
+from jule.forward import Digraph
 from jule.report.layout import as_int16, centred, coordinates, umap_map
-from jule.report.sample import Sample
+from jule.report.sample import FEWEST_NEIGHBORS, Sample, neighbors_shown
 from jule.report.summary import stages
 from jule.runs.results import RunResults
 from jule.runs.snapshots import Snapshot
 
-NEIGHBORS = 8  # per image: shown beside it, and counted for the confidence at other cuts
 FULL_CONFIDENCE = 65_535
+FULL_AFFINITY = 255
 BROWSER_TYPES = {
     "uint8": "Uint8Array",
     "uint16": "Uint16Array",
@@ -55,12 +56,9 @@ def page_arrays(
     result = results.result
     arrays: dict[str, NDArray] = {
         **cluster_arrays(results),
-        "neighbors": result.neighbors.indices[:, :NEIGHBORS].astype(np.int32),
+        **_graph_arrays(result.graphs, neighbors_shown(results)),
         **(_positions(results, umap=umap) if positions is None else positions),
     }
-    if result.input_neighbors is not None:
-        nearest = result.input_neighbors.indices[:, :NEIGHBORS]
-        arrays["input_neighbors"] = nearest.astype(np.int32)
     for number, tree in enumerate(result.member_trees):
         arrays[f"member{number}_merges"] = tree.merges.astype(np.int32)
     if (results.indices != np.arange(len(results.indices))).any():
@@ -92,11 +90,9 @@ def _sampled_arrays(
         "rows": rows.astype(np.int32),
         "counts": sample.counts,
         **cluster_arrays(results, sample),
-        "neighbors": stands_for[result.neighbors.indices[rows, :NEIGHBORS]],
+        **_graph_arrays(result.graphs, FEWEST_NEIGHBORS, sample),
         **positions,
     }
-    if result.input_neighbors is not None:
-        arrays["input_neighbors"] = stands_for[result.input_neighbors.indices[rows, :NEIGHBORS]]
     if (results.indices != np.arange(len(results.indices))).any():
         arrays["indices"] = results.indices[rows].astype(np.int32)
     _, first, inverse = np.unique(
@@ -110,6 +106,26 @@ def _sampled_arrays(
         arrays[f"stage{place}_samples"] = stands_for[shot.samples]
         arrays[f"stage{place}_positions"] = as_int16(shot.positions)
         arrays[f"stage{place}_labels"] = shot.labels
+    return arrays
+
+
+def _graph_arrays(
+    graphs: Sequence[Digraph], count: int, sample: Sample | None = None
+) -> dict[str, NDArray]:
+    """Return the nearest neighbours and codes of their affinity, as learned and before learning.
+
+    Of a sample, the image that stands for a neighbour is in its place.
+    """
+    some = slice(None) if sample is None else sample.rows
+    arrays: dict[str, NDArray] = {}
+    for kind, graph in zip(("", "input_"), graphs, strict=False):
+        near = graph.indices[some, :count]
+        arrays[f"{kind}neighbors"] = (near if sample is None else sample.stands_for[near]).astype(
+            np.int32
+        )
+        # Codes of the roots: those of small affinities are far enough apart.
+        codes = np.round(FULL_AFFINITY * np.sqrt(graph.weights[some, :count]))
+        arrays[f"{kind}affinity_codes"] = codes.astype(np.uint8)
     return arrays
 
 

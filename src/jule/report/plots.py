@@ -127,7 +127,7 @@ def _draw_map(figure: Figure, results: RunResults) -> None:
     for cluster in range(result.n_clusters):
         x, y = np.median(places[result.labels == cluster], axis=0)
         text = axes.text(x, y, "", ha="center", va="center", weight="bold", parse_math=False)
-        text.set_text(results.cluster_names.get(cluster, str(cluster)))
+        text.set_text(results.cluster_names.get(cluster, str(results.numbers[cluster])))
         text.set_bbox({"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1})
     axes.set_aspect("equal")
     axes.axis("off")

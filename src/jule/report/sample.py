@@ -21,9 +21,11 @@ from jule.runs.results import RunResults
 WHOLE_MOST = 16_000_000  # bytes of a page with all images; one that would be larger has a sample
 SAMPLE_MOST = 4_000_000  # bytes of the images of such a sample
 MOST_GROUPS = 300  # numbers of clusters that the slider shows
-ARRAY_BYTES = (
-    4 + 2 + 8 + 4 + 4 + 32 + 32 + 16 * 2
-)  # per image: labels, tree, place, neighbours, map
+FEWEST_NEIGHBORS = 8  # of each kind, per image
+NEIGHBOR_MOST = 4_000_000  # bytes of neighbours, unless the fewest take more
+NEIGHBOR_BYTES = 2 * (4 + 1)  # of one neighbour of each kind, with its affinity
+# Per image: labels, confidence, tree, place, neighbours, map.
+ARRAY_BYTES = 4 + 2 + 8 + 4 + 4 + FEWEST_NEIGHBORS * NEIGHBOR_BYTES + 16 * 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,16 @@ def most_shown(results: RunResults) -> int:
     n = len(results.names)
     each = 4 * ARRAY_BYTES / 3 + 3 + sum(map(len, results.names)) / n
     return n if n * each <= WHOLE_MOST else int(SAMPLE_MOST / each)
+
+
+def neighbors_shown(results: RunResults) -> int:
+    """Return how many neighbours of every image a page of all images has.
+
+    With all of them, the page computes the confidence in any clusters as Python does.
+    """
+    n = len(results.names)
+    fitting = NEIGHBOR_MOST // (n * 4 * NEIGHBOR_BYTES // 3)
+    return min(results.result.neighbors.k, max(FEWEST_NEIGHBORS, fitting))
 
 
 def choose_rows(results: RunResults, count: int, listed: Iterable[int] = ()) -> NDArray[np.int64]:

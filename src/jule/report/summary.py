@@ -14,7 +14,7 @@ from jule.corrections.apply import SHELF, start
 from jule.corrections.edits import without_unlinked
 from jule.corrections.suggest import same_pairs, strangers
 from jule.forward import Digraph
-from jule.forward.assign import centre_distances, cluster_fractions, graph_weights
+from jule.forward.assign import centre_distances, cluster_fractions
 from jule.forward.init import cluster_means
 from jule.joint.result import Result
 from jule.runs.corrected import base_of
@@ -77,14 +77,13 @@ def summarize(
         "pictures": has_pictures,
         "no_pictures": "" if has_pictures else no_pictures or "these are vectors, not images",
         "originals": originals,
-        "clusters": result.n_clusters,
+        "clusters": results.n_clusters,
         "asked": results.config.n_clusters,
         "clusters_sf": int(result.labels_sf.max()) + 1,
         "clusters_rc": int(result.labels_rc.max()) + 1,
         "encoder": encoder,
         "chosen": result.chosen,
         "counts_inputs": result.input_neighbors is not None,
-        "weights": list(graph_weights(result.graphs, result.labels)),
         "edited": results.edited,
         "agreement": results.agreement,
         "sureness": float(result.confidence.mean()),
@@ -94,6 +93,7 @@ def summarize(
         "evidence": [list(entry) for entry in result.evidence],
         "groups": groups(results, rows),
         "shelf": results.shelf,
+        "next_number": results.next_number,
         **suggested_edits(results),
         "doubts": doubtful,
         "n_doubts": n_doubts,
@@ -141,6 +141,7 @@ def groups(results: RunResults, rows: NDArray[np.integer] | None = None) -> list
         described.append(
             {
                 "cluster": cluster,
+                "number": results.numbers[cluster],
                 "name": results.cluster_names.get(cluster, ""),
                 "size": len(members),
                 "sureness": float(result.confidence[members].mean()),
@@ -164,7 +165,8 @@ def listed_rows(summary: Mapping[str, Any]) -> set[int]:
 
 def suggested_edits(results: RunResults) -> dict[str, list[dict[str, Any]]]:
     """List clusters that may be the same, branches that may be strangers, and the links."""
-    base, edits = base_of(results, results.result), results.edits.in_effect
+    base = replace(base_of(results, results.result), numbers=())  # the page counts from 0
+    edits = results.edits.in_effect
     linked = links(without_unlinked(edits), base)
     apart = [(one, other) for link in linked for one in link["images"] for other in link["others"]]
     state = replace(start(base), labels=_with_shelf(results), apart=tuple(apart))

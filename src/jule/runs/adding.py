@@ -16,7 +16,7 @@ from jule.files import array_bytes, arrays_bytes, checked_json
 from jule.forward import Neighbors
 from jule.forward.assign import count_votes, neighbor_votes
 from jule.forward.extend import extend_neighbors, extend_tree
-from jule.images import Samples
+from jule.images import Samples, Skipped
 from jule.images.sources.arrays import row_blocks
 from jule.joint.clustering import count_neighbors
 from jule.joint.result import Result, with_labels
@@ -269,8 +269,9 @@ def _write(
     if grown.digests is not None:
         files[DIGESTS] = array_bytes(grown.digests)
     if SKIPPED in manifest:
-        before = parse_skipped(run.read(SKIPPED), SKIPPED)
-        files[SKIPPED] = skipped_csv([*(_skipped(*one) for one in before), *data.skipped])
+        places = {about["source"], *(one["source"] for one in about.get("more", []))}
+        before = [Skipped(*one) for one in parse_skipped(run.read(SKIPPED), SKIPPED)]
+        files[SKIPPED] = skipped_csv(_skipped_with(before, data, source in places))
     added = data.samples[new]
     if IMAGES in manifest:
         both = np.concatenate([read_run_array(run), added])
@@ -294,10 +295,13 @@ def _write(
     run.update(files, remove=stale)
 
 
-def _skipped(path: str, reason: str) -> Any:
-    from jule.images import Skipped
+def _skipped_with(before: list[Skipped], data: Samples, is_known: bool) -> list[Skipped]:
+    """Return the files that were skipped, each once.
 
-    return Skipped(path, reason)
+    What was said before of a place that is read again (`is_known`) may not be true any more.
+    """
+    now = {*data.names, *(one.name for one in data.skipped)} if is_known else set()
+    return [*(one for one in before if one.name not in now), *data.skipped]
 
 
 def _data_with(data: dict[str, Any], added: NDArray) -> dict[str, Any]:
@@ -353,15 +357,22 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
         constraints=hard_constraints(now),
     )
     result = replace(result, chosen=grown.result.chosen)
-    grown = replace(grown, result=result, id=identify(result.tree, grown.names))
+    numbers = tuple(now.numbers.tolist())
+    grown = replace(
+        grown,
+        result=result,
+        id=identify(result.tree, grown.names),
+        numbers=(),
+        found_numbers=() if numbers == tuple(range(len(numbers))) else numbers,
+    )
     editor = Editor(base_of(grown, result), result.embedding)
     shelved = wanted == SHELF
     if shelved.any():
         editor.add(editor.shelve(np.flatnonzero(shelved)))
-    for number, label in enumerate(now.numbers.tolist()):
+    for label in numbers:
         moved = np.flatnonzero((wanted == label) & by_hand)
         if len(moved):
-            editor.add(editor.move(moved, number))
+            editor.add(editor.move(moved, label))
     impossible = {place for place, _, _ in before.ignored}
     said = [
         edit
@@ -371,5 +382,5 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
     for edit in (*state.links, *said):
         editor.add(edit)
     for label, name in state.names.items():
-        editor.add(editor.name(int(np.searchsorted(now.numbers, label)), name))
+        editor.add(editor.name(label, name))
     return grown, replace(editor.log, revision=before.log.revision + 1)

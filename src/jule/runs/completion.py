@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import numpy as np
+
+from jule.corrections.apply import SHELF
 from jule.files import parse_json, remove_tree
 from jule.locks import hold
 from jule.runs.folder import RunFolder, unfinished_run
@@ -58,4 +61,6 @@ def _has_page(run: RunFolder) -> bool:
         shown = parse_json(run.read(SUMMARY))["labels"]
     except (ValueError, KeyError, TypeError):
         return False
-    return bool(shown == labels_id(labels))
+    # The page counts clusters without gaps; the shelf, -1, is the last one.
+    order = np.where(labels == SHELF, np.iinfo(labels.dtype).max, labels)
+    return bool(shown == labels_id(np.unique(order, return_inverse=True)[1].reshape(-1)))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.corrections.apply import SHELF, Base, Corrected
+from jule.corrections.apply import SHELF, SHELF_NAME, Base, Corrected
 from jule.corrections.editor import Editor
 from jule.corrections.edits import EditLog
 from jule.corrections.pictures import PictureIndex
@@ -18,7 +18,7 @@ from jule.files import parse_json
 from jule.forward.assign import centre_distances
 from jule.forward.constraints import Constraints
 from jule.joint.config import Config
-from jule.joint.result import Result, recut, recut_names, with_labels
+from jule.joint.result import Result, recut, recut_numbers, with_labels
 from jule.runs.tables import Columns, label_columns
 
 if TYPE_CHECKING:
@@ -68,20 +68,50 @@ def base_of(results: RunResults, automatic: Result) -> Base:
         results.id,
         frozenset(results.earlier),
         other_number,
+        results.found_numbers,
     )
 
 
 def _recut(
     automatic: Result, config: Config, now: Corrected, k: int
 ) -> tuple[NDArray[np.int32], dict[int, str]]:
-    """Cut the tree of corrected labels at another number of clusters."""
-    labels, names = replace(now, labels=without_shelf(now, automatic.labels)).numbered()
-    units = now.units
+    """Cut the tree of corrected labels at another number of clusters; numbers stay if they can."""
+    labels, _ = now.numbered()
+    shelf = len(now.numbers) if now.has_shelf else None
     edited = with_labels(
-        automatic, labels, config, first_copies=units, constraints=hard_constraints(now)
+        automatic, labels, config, first_copies=now.units, constraints=hard_constraints(now)
     )
     k = min(k, edited.tree.n_different)
-    return recut(edited, k, config)[units], recut_names(edited, names, k, config)
+    own = (*now.numbers.tolist(), *([SHELF] if now.has_shelf else []))
+    branches = recut_numbers(edited, k, config, shelf)
+    numbers = numbers_of_branches(branches, own, now.next_label)
+    cut = numbers[recut(edited, k, config, shelf)[now.units]]
+    return cut, {label: name for label, name in now.names.items() if label in numbers}
+
+
+def numbers_of_branches(
+    branches: NDArray[np.int32], own: Sequence[int], next_number: int
+) -> NDArray[np.int32]:
+    """Return the numbers of clusters as people see them, from those of `recut_numbers`.
+
+    Parameters
+    ----------
+    branches
+        What `recut_numbers` returned.
+    own
+        The numbers of the clusters that were cut anew.
+    next_number
+        The first number that was never used.
+
+    Examples
+    --------
+    >>> numbers_of_branches(np.array([1, 2, 0], np.int32), [4, 7], 9).tolist()
+    [7, 9, 4]
+    """
+    known = np.array(own, np.int32)
+    new = next_number + branches - len(known)
+    own_ones = known[branches.clip(max=len(known) - 1)]
+    return np.where(branches < len(known), own_ones, new).astype(np.int32)
 
 
 def hard_constraints(state: Corrected) -> Constraints | None:
@@ -132,6 +162,8 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
         by_hand=state.by_hand,
         edits=log,
         shelf=len(state.numbers) if state.has_shelf else None,
+        numbers=(*state.numbers.tolist(), *([SHELF] if state.has_shelf else [])),
+        next_number=state.next_label,
     )
 
 
@@ -145,13 +177,14 @@ def corrected_columns(results: RunResults, state: Corrected) -> Columns:
     state
         Its labels with edits.
     """
-    labels, names = state.numbered()
+    labels, _ = state.numbered()
     result = results.result
     confidence = result.confidence
     if _differs(result, labels, state):
         confidence = result.confidence_in(labels, state.by_hand)
     distances = centre_distances(result.embedding, labels)
-    return label_columns(results.names, labels, confidence, distances, names, results.indices)
+    names = {**state.names, SHELF: SHELF_NAME}
+    return label_columns(results.names, state.labels, confidence, distances, names, results.indices)
 
 
 def _differs(result: Result, labels: NDArray[np.int32], state: Corrected) -> bool:

@@ -32,7 +32,8 @@ class Row:
     index
         Its position in the source of the run; None if the table does not say.
     cluster
-        The number of its cluster, as in labels.csv; None if the table does not say.
+        The number of its cluster, as in labels.csv, -1 for the shelf; None if the table does not
+        say.
     name
         The name of its cluster; empty if the table does not say.
     """
@@ -115,6 +116,9 @@ def _add_row(
     numbers: dict[str, int | None] = {}
     for name in ("index", "cluster"):
         cell = values.get(name, "").strip()
+        if name == "cluster" and cell == str(SHELF):
+            numbers[name] = SHELF
+            continue
         if cell and not (cell.isascii() and cell.isdigit() and len(cell) <= 10):
             wrong.append(f"line {line}: {name} {cell[:40]!r} is not a whole number")
             return
@@ -136,8 +140,8 @@ def rows_as_edits(
     Where a row gives another name than its picture's cluster has, the picture goes to the cluster
     of that name. If none has it, and most pictures of a cluster are given that name, the cluster
     is named; otherwise these pictures become a new cluster. Where a row gives no name, or the one
-    that the cluster has, its number counts: numbers are those of labels.csv, and larger ones make
-    new clusters.
+    that the cluster has, its number counts: numbers are those of labels.csv, -1 is the shelf, and
+    numbers that no cluster has make new clusters.
 
     Parameters
     ----------
@@ -156,7 +160,7 @@ def rows_as_edits(
         The edits that were added.
     """
     samples = _find(editor, rows, indices, where)
-    labels, names = editor.state.numbered()
+    labels, names = editor.state.labels, {**editor.state.names, SHELF: SHELF_NAME}
     by_name: dict[str, list[int]] = {}
     by_number: dict[int, list[int]] = {}
     for row, sample in zip(rows, samples, strict=True):
@@ -165,12 +169,11 @@ def rows_as_edits(
             by_name.setdefault(row.name, []).append(sample)
         elif row.cluster is not None and row.cluster != number:
             by_number.setdefault(row.cluster, []).append(sample)
-    keys = dict(enumerate(editor.state.numbers.tolist()))
     before = editor.log.done
     for name in sorted(by_name):
         _to_name(editor, name, by_name[name])
     for number in sorted(by_number):
-        editor.add(_to_number(editor, number, by_number[number], keys))
+        editor.add(_to_number(editor, number, by_number[number]))
     return list(editor.log.in_effect[before:])
 
 
@@ -248,10 +251,7 @@ def _mostly(state: Corrected, samples: list[int]) -> int | None:
     return label if 2 * inside > int((state.labels == label).sum()) else None
 
 
-def _to_number(editor: Editor, number: int, samples: list[int], keys: Mapping[int, int]) -> Edit:
-    label = keys.get(number)
-    if label is not None and not (editor.state.labels == label).any():
-        label = None  # names have emptied it
-    if editor.state.has_shelf and number == len(keys):
+def _to_number(editor: Editor, number: int, samples: list[int]) -> Edit:
+    if number == SHELF:
         return editor.shelve(samples)
-    return editor.move(samples, label)
+    return editor.move(samples, number if (editor.state.labels == number).any() else None)

@@ -149,7 +149,8 @@ def page_as_edits(
         )
     base, names = _shown(edits, results, automatic, where)
     # Of more clusters than there are different images, some have only copies; they become empty.
-    shown = recut(base, edits.k, results.config)[results.first_copies]
+    shelf = results.shelf if base is results.result else None
+    shown = recut(base, edits.k, results.config, shelf)[results.first_copies]
     moved = _moved(edits, results, shown)
     editor = Editor(base_of(results, automatic), automatic.embedding, results.edits)
     is_older = base is not results.result
@@ -176,7 +177,8 @@ def page_as_edits(
         if free != editor.state.names.get(label, ""):
             add(editor.name(label, free))
 
-    if edits.k != base.n_clusters:
+    n_clusters = base.n_clusters if shelf is None else shelf
+    if edits.k != n_clusters:
         add(editor.cut(edits.k))
     changed = np.flatnonzero(moved != shown)
     groups = {}
@@ -190,7 +192,7 @@ def page_as_edits(
         if len(inside) == 0 or name == names.get(cluster):
             continue
         rename(inside, name)
-    seen = _editor_of_page(edits, editor, base.n_clusters) if is_older else editor
+    seen = _editor_of_page(edits, editor, n_clusters) if is_older else editor
     for number, request in enumerate(edits.requests, 1):
         try:
             asked = by_pictures(seen, request)
@@ -235,15 +237,15 @@ def _shown(
     The page may be older, made from the labels before they were edited.
     """
     if labels_id(results.result.labels) == edits.labels:
-        base, names = results.result, results.cluster_names
+        base, names, shelf = results.result, results.cluster_names, results.shelf
     elif labels_id(automatic.labels) == edits.labels:
-        base, names = automatic, {}
+        base, names, shelf = automatic, {}, None
     else:
         raise ValueError(
             "these edits were made on a page that is older than the run's labels: make the page "
             f"again with jule report {where}"
         )
-    return base, recut_names(base, names, edits.k, results.config)
+    return base, recut_names(base, names, edits.k, results.config, shelf)
 
 
 def _moved(edits: PageEdits, results: RunResults, labels: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-COMMA, RETURN, NEWLINE, QUOTE, POINT, ZERO = b',\r\n".0'
+COMMA, RETURN, NEWLINE, QUOTE, POINT, ZERO, MINUS = b',\r\n".0-'
 MOST_DIGITS = 9  # of a whole number, so that it fits 32 bits
 FRACTION = 6  # characters of a confidence, such as 0.1234
 
@@ -57,6 +57,17 @@ class PlainTable:
                 return None
             numbers = np.where(inside, 10 * numbers + digits, numbers)
         return numbers
+
+    def cluster_numbers(self, column: int) -> NDArray[np.int64] | None:
+        """Return a column of numbers of clusters, -1 for the shelf; None if a cell is not one."""
+        starts, lengths = self.starts[:, column], self.stops[:, column] - self.starts[:, column]
+        is_shelf = (self._bytes[starts] == MINUS) & (lengths == 2)
+        unsigned = PlainTable(self.content, self.starts.copy(), self.stops)
+        unsigned.starts[is_shelf, column] += 1
+        numbers = unsigned.whole_numbers(column)
+        if numbers is None or (numbers[is_shelf] != 1).any():
+            return None
+        return np.where(is_shelf, -1, numbers)
 
     def fractions(self, column: int) -> NDArray[np.float64] | None:
         """Return a column of numbers from 0 to 1 with four decimals; None if a cell is not one."""

@@ -33,7 +33,7 @@ class Prediction:
     names
         One path or name per sample.
     labels
-        (m,) the cluster of each sample.
+        (m,) the cluster of each sample, by its number in labels.csv.
     confidence
         (m,) fraction of each sample's affinity that belongs to this cluster, where each neighbour
         counts as much as its own confidence.
@@ -141,12 +141,13 @@ def predict_samples(
     votes = np.where(result.labels[nearest] == labels[:, None], weights, 0.0)
     confidence = np.minimum((votes * sure[nearest]).sum(axis=1), 1.0)
     gap = embedding - cluster_means(result.embedding, result.labels)[labels]
+    _, known = results.recut()
     return Prediction(
         names,
-        labels,
+        np.array(results.numbers, np.int32)[labels],
         confidence,
         np.einsum("ij,ij->i", gap, gap, dtype=np.float64),
-        results.cluster_names,
+        known,
         np.arange(len(names)) if indices is None else indices,
         None if learned_map is None else place(learned_map.mapper, embedding),
     )

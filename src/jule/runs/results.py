@@ -19,10 +19,10 @@ from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances
 from jule.joint.choose import Choice, read_evidence, read_suggestions
 from jule.joint.config import Config
-from jule.joint.result import Result, recut, recut_names
+from jule.joint.result import Result, recut, recut_numbers
 from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
-from jule.runs.corrected import correct, parse_log
+from jule.runs.corrected import correct, numbers_of_branches, parse_log
 from jule.runs.folder import FORMAT, RunFolder
 from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed, read_manifest
 from jule.runs.maps import map_files, read_positions
@@ -44,6 +44,7 @@ from jule.runs.names import (
     member_tree,
 )
 from jule.runs.tables import (
+    MOST_INDEX,
     Columns,
     LabelTable,
     label_columns,
@@ -100,6 +101,13 @@ class RunResults:
         The corrections by a person, which `result`, `cluster_names` and `by_hand` contain.
     shelf
         The last cluster, if it has the pictures that fit nowhere; None if there are none.
+    numbers
+        The number of every cluster as people see it, on the page and in labels.csv: it stays as
+        long as the cluster exists, so there may be gaps. The shelf has -1.
+    next_number
+        The number of the next new cluster.
+    found_numbers
+        The numbers of the clusters as they were found; empty for 0, 1, ...
     earlier
         Identifiers of the run before pictures were added to it.
     """
@@ -120,23 +128,54 @@ class RunResults:
     digests: NDArray[np.uint8] | None = field(default=None, repr=False)
     edits: EditLog = field(default_factory=EditLog, repr=False)
     shelf: int | None = None
+    numbers: tuple[int, ...] = field(default=(), repr=False)
+    next_number: int = 0
+    found_numbers: tuple[int, ...] = field(default=(), repr=False)
     earlier: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.numbers:
+            numbers = self.found_numbers or tuple(range(self.result.n_clusters))
+            object.__setattr__(self, "numbers", numbers)
+            object.__setattr__(self, "next_number", max(numbers) + 1)
 
     @property
     def edited(self) -> bool:
         """Whether the labels have been edited since they were found."""
         return self.edits.done > 0 or self.result.chosen == "edited"
 
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters, without the shelf."""
+        return self.result.n_clusters if self.shelf is None else self.shelf
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """(n,) the number of the cluster of every sample; see `numbers`."""
+        return np.array(self.numbers, np.int32)[self.result.labels]
+
+    def recut(self, k: int | None = None) -> tuple[NDArray[np.int32], dict[int, str]]:
+        """Return labels and names by number, optionally for a different number of clusters.
+
+        A cluster keeps its number as on the page: where clusters join, that of the larger one;
+        where one splits, that of the larger part. The shelf, which is not one of them, has -1.
+        """
+        known = {self.numbers[place]: name for place, name in self.cluster_names.items()}
+        if k is None or k == self.n_clusters:
+            return self.labels, known
+        cut = recut(self.result, k, self.config, self.shelf)
+        branches = recut_numbers(self.result, k, self.config, self.shelf)
+        numbers = numbers_of_branches(branches, self.numbers, self.next_number)
+        return numbers[cut], {number: known[number] for number in numbers if number in known}
+
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""
-        result = self.result
-        if k is None or k == result.n_clusters:
-            labels, confidence, names = result.labels, result.confidence, self.cluster_names
-        else:
-            labels = recut(result, k, self.config)
-            confidence = result.confidence_in(labels, self.by_hand)
-            names = recut_names(result, self.cluster_names, k, self.config)
-        distances = centre_distances(result.embedding, labels)
+        labels, names = self.recut(k)
+        places = np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)
+        confidence = self.result.confidence
+        if k is not None and k != self.n_clusters:
+            confidence = self.result.confidence_in(places, self.by_hand)
+        distances = centre_distances(self.result.embedding, places)
         return label_columns(self.names, labels, confidence, distances, names, self.indices)
 
 
@@ -228,6 +267,7 @@ def result_files(
         "scores": results.scores,
         "agreement": results.agreement,
         **({"earlier": list(results.earlier)} if results.earlier else {}),
+        **({"numbers": list(results.found_numbers)} if results.found_numbers else {}),
     }
     files = {NEIGHBORS: result.neighbors}
     if result.input_neighbors is not None:
@@ -307,6 +347,7 @@ def _read_found(run: RunFolder, manifest: Manifest) -> RunResults:
         content = read_listed(run.folder, DUPLICATES, manifest)
         first_copies = parse_first_copies(content, table.indices, str(run.path(DUPLICATES)))
     found = _read_numbers(run, manifest)
+    table = replace(table, labels=_places(run, table.labels, found["numbers"]))
     result = _read_result(run, found, table, manifest)
     if len(table.labels) != result.tree.n_samples:
         raise damaged(run.path(LABELS), "it has a different number of samples than other files")
@@ -332,16 +373,25 @@ def _read_found(run: RunFolder, manifest: Manifest) -> RunResults:
         indices=table.indices,
         positions=read_positions(run, manifest, len(table.labels)),
         digests=digests,
+        found_numbers=found["numbers"],
         earlier=found["earlier"],
     )
 
 
+def _places(
+    run: RunFolder, labels: NDArray[np.int32], numbers: tuple[int, ...]
+) -> NDArray[np.int32]:
+    """Return the place of every sample's cluster among the numbers of the clusters."""
+    found = np.unique(labels)
+    known = np.array(numbers or range(len(found)), np.int32)
+    if not np.array_equal(found, known):
+        what = "those in result.json" if numbers else "0, 1, ... without a gap"
+        raise damaged(run.path(LABELS), f"its clusters are not numbered {what}")
+    return np.searchsorted(known, labels).astype(np.int32)
+
+
 def _read_labels(run: RunFolder, name: str, manifest: Manifest) -> LabelTable:
-    path = run.path(name)
-    table = parse_labels(read_listed(run.folder, name, manifest), str(path))
-    if not np.bincount(table.labels).all():
-        raise damaged(path, "its clusters are not numbered 0, 1, ... without a gap")
-    return table
+    return parse_labels(read_listed(run.folder, name, manifest), str(run.path(name)))
 
 
 def _read_history(run: RunFolder, manifest: Manifest) -> tuple[Period, ...]:
@@ -371,6 +421,7 @@ def _read_numbers(run: RunFolder, manifest: Manifest) -> dict[str, Any]:
             "agreement": _number(found["agreement"]),
             "scores": None if found["scores"] is None else _scores(found["scores"]),
             "earlier": tuple(str(one) for one in found.get("earlier", ())),
+            "numbers": _numbers(found.get("numbers", [])),
         }
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise damaged(run.path(RESULT), error) from error
@@ -386,6 +437,13 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not np.isfinite(number := float(value)) or number < 0:
         raise ValueError(f"{value!r} is not a number from 0 up")
     return number
+
+
+def _numbers(values: Any) -> tuple[int, ...]:
+    whole = isinstance(values, list) and all(type(one) is int for one in values)
+    if not whole or any(not 0 <= one <= MOST_INDEX for one in values):
+        raise ValueError("the numbers of its clusters are not whole numbers")
+    return tuple(values)
 
 
 def _scores(values: Mapping[str, Mapping[str, Any]]) -> Scores:

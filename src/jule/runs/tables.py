@@ -46,7 +46,7 @@ class LabelTable:
     names
         One path or name per sample.
     labels
-        (n,) clusters.
+        (n,) clusters; -1 for the shelf.
     confidence
         (n,) fraction of each sample's affinity that belongs to its cluster, from 0 to 1.
     cluster_names
@@ -296,12 +296,13 @@ def _plain_labels(content: bytes) -> LabelTable | None:
     if table is None:
         return None
     n = len(table)
-    places = [LABEL_HEAD.index(name) for name in ("cluster", "rank", "by_hand", "index")]
-    labels, ranks, by_hand, indices = (table.whole_numbers(place) for place in places)
+    places = [LABEL_HEAD.index(name) for name in ("rank", "by_hand", "index")]
+    ranks, by_hand, indices = (table.whole_numbers(place) for place in places)
+    labels = table.cluster_numbers(LABEL_HEAD.index("cluster"))
     confidence = table.fractions(LABEL_HEAD.index("confidence"))
     if labels is None or ranks is None or by_hand is None or indices is None or confidence is None:
         return None
-    if labels.max() >= n or ranks.max() > n or by_hand.max() > 1 or (np.diff(indices) <= 0).any():
+    if ranks.max() > n or by_hand.max() > 1 or (np.diff(indices) <= 0).any():
         return None
     named = {}
     if not table.is_empty(LABEL_HEAD.index("name")):
@@ -323,7 +324,7 @@ def _any_labels(content: bytes) -> LabelTable:
     if n == 0:
         raise ValueError("it has no rows")
     _whole_numbers(columns, "rank", n + 1)
-    labels = _whole_numbers(columns, "cluster", n)
+    labels = _cluster_numbers(columns["cluster"])
     return LabelTable(
         columns["path"],
         labels.astype(np.int32),
@@ -433,6 +434,13 @@ def _whole_numbers(
             raise ValueError(f"{name} {cell[:40]!r} is not a whole number from 0 to {end - 1}")
         numbers[place] = int(cell)
     return numbers
+
+
+def _cluster_numbers(cells: Sequence[str]) -> NDArray[np.int64]:
+    """Return a column of numbers of clusters; -1 is the shelf."""
+    is_shelf = np.array([cell == "-1" for cell in cells])
+    plain = ["0" if shelved else cell for shelved, cell in zip(is_shelf, cells, strict=True)]
+    return np.where(is_shelf, -1, _whole_numbers({"cluster": plain}, "cluster"))
 
 
 def _distinct(columns: Mapping[str, Sequence[str]], name: str) -> NDArray[np.int64]:

@@ -40,6 +40,7 @@ def make_app(desk: Desk, token: str, port: int) -> Guard:
     /suggestions   GET   clusters that may be the same, and branches that may be strangers
     /contents      POST  images of a cluster, a part at a time, with their thumbnails
     /images        POST  images by their rows, as in /contents
+    /parts         POST  what a split would make of a cluster; nothing changes
     /edit          POST  one edit, with the revision that it is based on; then as /state
     /undo, /redo   POST  the same for undoing and redoing
     =============  ====  ==================================================================
@@ -96,6 +97,7 @@ def make_app(desk: Desk, token: str, port: int) -> Guard:
                 ("redo", desk.redo),
                 ("contents", desk.contents),
                 ("images", desk.images),
+                ("parts", desk.parts),
             )
         ),
     ]

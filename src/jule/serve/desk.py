@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jule.corrections.apply import SHELF
+from jule.corrections.apply import SHELF, apply_edit
 from jule.corrections.requests import Request, RequestError, make_edit, whole
 from jule.locks import hold
 from jule.progress import Progress
@@ -31,7 +31,7 @@ AT_ONCE = 120  # images of a cluster in one answer
 MOST_KEPT = 1000  # images of one edit that the page of a large run shows from then on
 # Entries of the summary that change with the clusters.
 CHANGING = (
-    "labels", "clusters", "chosen", "weights", "edited", "sureness", "groups", "doubts", "n_doubts",
+    "labels", "clusters", "shelf", "chosen", "edited", "sureness", "groups", "doubts", "n_doubts",
 )  # fmt: skip
 
 
@@ -120,6 +120,7 @@ class Desk:
             "more": {"rows": self._more, "labels": labels[self._more].tolist()},
             "sizes": np.bincount(labels, minlength=len(numbers)).tolist(),
             "numbers": numbers,
+            "next_number": state.next_label,
             "names": [names.get(place, "") for place in range(len(numbers))],
             "undo": log.edits[log.done - 1].kind if log.done else "",
             "redo": log.edits[log.done].kind if log.done < len(log.edits) else "",
@@ -196,6 +197,31 @@ class Desk:
         if not all(type(row) is int and 0 <= row < self.n_samples for row in rows):
             raise RequestError("there are no such images")
         return self._about(np.array(rows))
+
+    def parts(self, request: Request) -> dict[str, Any]:
+        """Return what a split would make of a cluster, without making it.
+
+        Parameters
+        ----------
+        request
+            ``revision``: what the page has seen; and the split, as for `edit`.
+
+        Returns
+        -------
+        dict
+            ``sizes`` of what stays and of what leaves, and the rows of ``typical`` images of both.
+        """
+        with self._lock:
+            self._check(whole(request, "revision"))
+            editor = self.session.editor
+            before = editor.state
+            after = apply_edit(editor.base, before, make_edit(editor, {**request, "edit": "split"}))
+        leaves = np.flatnonzero(after.labels != before.labels)
+        stays = np.flatnonzero(after.labels == before.labels[leaves[0]])
+        return {
+            "sizes": [len(stays), len(leaves)],
+            "typical": [editor.typical_of(part, TYPICAL).tolist() for part in (stays, leaves)],
+        }
 
     def _about(self, rows: NDArray[np.int64]) -> dict[str, Any]:
         shown = self._shown
@@ -277,12 +303,16 @@ class Desk:
         """
 
         def change(revision: int) -> None:
-            self.session.refresh()
-            if revision != self.session.revision:
-                raise StaleError(self.session.revision)
+            self._check(revision)
             self.session.add(make_edit(self.session.editor, request), revision=revision)
 
         return self._change(request, change)
+
+    def _check(self, revision: int) -> None:
+        """Raise if the clusters have changed since a revision."""
+        self.session.refresh()
+        if revision != self.session.revision:
+            raise StaleError(self.session.revision)
 
     def undo(self, request: Request) -> dict[str, Any]:
         """Undo the last edit; return the clusters after it."""

@@ -1,5 +1,5 @@
 // Branch numbers: a cluster keeps its number, colour and name while the slider moves. The same
-// rule is in Python, in jule.forward.tree.branch_numbers.
+// rule is in Python, in jule.forward.branches.branch_numbers.
 
 // The node of every cluster of the run, given that the tree cut there is the run's labels.
 function nodesOf(tree, labels) {
@@ -25,9 +25,10 @@ function sampleBelow(tree, node) {
 
 // The number of every node. A cluster of the run has the number of its label. Above, a merge keeps
 // the number of its larger part; below, the larger part of a split keeps it, and the other part
-// gets the next number that was never used.
-function branchNumbers(tree, labels) {
-  const { n, merges, sizes } = tree;
+// gets the next number that was never used. Images of the shelf do not count.
+function branchNumbers(tree, labels, shelf = -1) {
+  const { n, merges } = tree;
+  const sizes = shelf < 0 ? tree.sizes : sizesWithout(tree, labels, shelf);
   const nodes = nodesOf(tree, labels);
   const cut = n - clustersOf(tree, labels); // merges below the run's clusters
   const numbers = new Int32Array(sizes.length).fill(-1);
@@ -44,6 +45,14 @@ function branchNumbers(tree, labels) {
     numbers[first ? b : a] = n - 1 - t;
   }
   return numbers;
+}
+
+function sizesWithout({ n, merges, sizes }, labels, shelf) {
+  const counts = sizes.map((size, node) => (node < n && labels[node] !== shelf ? size : 0));
+  for (let t = 0; 2 * t < merges.length; t++) {
+    counts[n + t] = counts[merges[2 * t]] + counts[merges[2 * t + 1]];
+  }
+  return counts;
 }
 
 // The images of a cluster that leave it in one step down its branch: those below the smaller side
@@ -78,13 +87,12 @@ function leavesBelow(tree, top) {
 }
 
 // The merges above some nodes, drawn from left to right: { left, right, node, clusters } where two
-// join, with the number of clusters that are left after it, and { group } for a node. Nodes without
-// images are left out. Returns the trees that remain, usually one.
-function mergesAbove(tree, nodes, sizes) {
+// join, with the number that is left of `clusters` after it, and { group } for a node. Nodes
+// without images are left out. Returns the trees that remain, usually one.
+function mergesAbove(tree, nodes, sizes, clusters) {
   const { n, merges } = tree;
   const grown = new Array(tree.sizes.length);
   const tops = new Set();
-  let clusters = nodes.length;
   nodes.forEach((node, group) => {
     if (node < 0) return;
     grown[node] = sizes[group] ? { group } : "empty";

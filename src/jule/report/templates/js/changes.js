@@ -47,17 +47,20 @@ function refuseGroups(group, other) {
 }
 
 // These images belong together: they are moved into one cluster, and stay in one.
-function linkImages(images) {
-  if (server) return server.edit({ edit: "must-link", images: images.map(rowOf) });
-  return linkHere(images);
+async function linkImages(images) {
+  const before = placesOf(unitOf(images));
+  const made = await (server
+    ? server.edit({ edit: "must-link", images: images.map(rowOf) }) : linkHere(images));
+  if (made) sayWhatMoved(before, "They stay in one cluster from now on.");
 }
 
 // These two images do not belong together: they are never in one cluster.
-function separateImages(image, other) {
-  if (server) {
-    return server.edit({ edit: "cannot-link", images: [rowOf(image)], others: [rowOf(other)] });
-  }
-  return separateHere(image, other);
+async function separateImages(image, other) {
+  const before = placesOf(unitOf([image, other]));
+  const made = await (server
+    ? server.edit({ edit: "cannot-link", images: [rowOf(image)], others: [rowOf(other)] })
+    : separateHere(image, other));
+  if (made) sayWhatMoved(before, "The two are never in one cluster from now on.");
 }
 
 // The images of a link stay where they are.

@@ -42,31 +42,6 @@ function centresOf({ k, labels, counts }) {
   return centres;
 }
 
-// What counts for how sure an image is, and how much: neighbours as learned and before learning.
-let COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
-const AGREEMENT = MEMBERS.length ? 1 / 3 : 0; // of the networks of an ensemble
-let WEIGHTS = ownWeights();
-
-function ownWeights() {
-  return SUMMARY.weights.map((weight) => weight * (1 - AGREEMENT));
-}
-
-// The share of an image's neighbours that are in its own cluster, and of the networks that agree.
-function ownShare(labels, votes) {
-  const share = new Float32Array(N).fill(1);
-  if (!NEAR) return share;
-  for (let i = 0; i < N; i++) {
-    share[i] = 0;
-    COUNTED.forEach((near, kind) => {
-      let inside = 0;
-      for (let j = i * NEAR; j < (i + 1) * NEAR; j++) inside += labels[near[j]] === labels[i];
-      share[i] += WEIGHTS[kind] * inside / NEAR;
-    });
-    for (const vote of votes) share[i] += AGREEMENT * (vote[i] === labels[i]) / votes.length;
-  }
-  return share;
-}
-
 // The squared distance of every image from the centre of its cluster.
 function distances(view) {
   if (!view.far) {
@@ -117,6 +92,18 @@ function typicalImages(view, group, count) {
   return firstFew(view.members(group), count, byTypical(view));
 }
 
+// The first few of some images in the order of their distance from the mean of them.
+function nearestToMean(images, count) {
+  const far = new Float64Array(images.length);
+  for (let axis = 0; axis < AXES; axis++) {
+    const values = images.map((image) => COORDS[image * AXES + axis]);
+    const mean = values.reduce((sum, value) => sum + value, 0) / images.length;
+    values.forEach((value, i) => { far[i] += (value - mean) ** 2; });
+  }
+  return firstFew(images.keys(), count, (a, b) => far[a] - far[b] || a - b)
+    .map((place) => images[place]);
+}
+
 // All images of a cluster, the most typical first.
 function allImages(view, group) {
   const first = typicalImages(view, group, TYPICAL);
@@ -152,24 +139,4 @@ function nearestGroups(view, group, count) {
     far.push([sum, other]);
   }
   return far.sort((a, b) => a[0] - b[0]).slice(0, count).map(([, other]) => other);
-}
-
-// The other cluster with most neighbours of an image, or votes of networks, and their share; -1 if
-// there is none.
-function otherGroup(view, image) {
-  const shares = new Map();
-  const count = (group, share) => {
-    if (group >= 0 && group !== view.labels[image]) {
-      shares.set(group, (shares.get(group) || 0) + share);
-    }
-  };
-  COUNTED.forEach((near, kind) => {
-    for (let j = image * NEAR; j < (image + 1) * NEAR; j++) {
-      count(view.labels[near[j]], WEIGHTS[kind] / NEAR);
-    }
-  });
-  for (const vote of view.votes) count(vote[image], AGREEMENT / view.votes.length);
-  let best = -1;
-  for (const [group, share] of shares) if (best < 0 || share > shares.get(best)) best = group;
-  return { group: best, share: best < 0 ? 0 : shares.get(best) };
 }

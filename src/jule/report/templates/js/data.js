@@ -14,9 +14,12 @@ let LABELS = typed("labels");
 let CONFIDENCE = typed("confidence");
 let BY_HAND = typed("by_hand"); // 1 where a person chose the cluster; null where nobody did
 
-let NEIGHBORS = typed("neighbors");
-const NEAR = NEIGHBORS.length / N; // how many neighbours every image has
-let INPUT_NEIGHBORS = typed("input_neighbors"); // those before learning; null in older runs
+// The neighbours of every image, the nearest first, with codes of their affinity: as learned, and
+// before learning, which older runs do not have.
+const GRAPHS = ["", "input_"]
+  .map((kind) => ({ near: typed(`${kind}neighbors`), codes: typed(`${kind}affinity_codes`) }))
+  .filter(({ near }) => near);
+const NEAR = GRAPHS[0].near.length / N; // how many neighbours every image has
 let COORDS = typed("coords");
 const AXES = COORDS.length / N;
 let LEARNED = typed("map"); // the map that was learned with the run; null if there is none

@@ -5,8 +5,11 @@ const WIDE = 1000;
 
 function showDendrogram() {
   if (!view.nodes) return; // the tree of the new clusters is on its way
-  const tops = mergesAbove(TREE, view.nodes, view.sizes);
-  for (let group = view.fromCut; group < view.k; group++) tops.push({ group }); // by hand
+  const nodes = view.nodes.map((node, group) => (isShelf(group) ? -1 : node)); // it joins nothing
+  const tops = mergesAbove(TREE, nodes, view.sizes, shown);
+  for (let group = view.fromCut; group < view.k; group++) {
+    if (!isShelf(group)) tops.push({ group }); // made by hand
+  }
   const leaves = [];
   const joints = [];
   for (const top of tops) gather(top, leaves, joints);

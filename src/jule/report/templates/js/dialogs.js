@@ -1,6 +1,7 @@
 // All images of a cluster; one image and its neighbours.
 
 const AT_ONCE = 300;
+const NEAREST_SHOWN = 8;
 
 function openGroup(group) {
   const dialog = byId("group-dialog");
@@ -72,7 +73,7 @@ function openImage(image) {
       groupLink(other.group)));
   }
   const around = make("div", { class: "pictures around" });
-  const near = new Set(NEIGHBORS.subarray(image * NEAR, (image + 1) * NEAR));
+  const near = new Set(GRAPHS[0].near.subarray(image * NEAR, image * NEAR + NEAREST_SHOWN));
   if (IS_SAMPLE) near.delete(image); // others stand for its neighbours, or it does itself
   around.append(...[...near].map(neighbor));
   const title = IS_SAMPLE ? "Like it, in the sample" : "Most like it";

@@ -14,7 +14,7 @@ function tellEdits() {
   if (decided.size) parts.push(plural(decided.size, "image was moved", "images were moved"));
   const others = edits.filter(({ edit }) => edit !== "move" && edit !== "shelve").length;
   if (others) parts.push(plural(others, "split, merge or link", "splits, merges and links"));
-  byId("edits-said").textContent = plural(shown, "cluster")
+  byId("edits-said").textContent = clustersText(shown)
     + (parts.length ? `: ${parts.join(", ")}.` : ", unchanged.")
     + (elsewhere ? ` ${plural(elsewhere, "new name belongs to a cluster",
       "new names belong to clusters")} that another number of clusters shows.` : "");

@@ -16,7 +16,7 @@ function addImages({ rows, names: texts, stand_in: near, confidence, indices, sh
     if (RUN.names) RUN.names[image] = texts[i];
     if (INDICES) INDICES[image] = indices[i];
     if (COPIES) COPIES[image] = image;
-    if (CONFIDENCE) CONFIDENCE[image] = Math.round(65_535 * confidence[i]);
+    if (CONFIDENCE) CONFIDENCE[image] = Math.round(FULL * confidence[i]);
     view.confidence[image] = confidence[i];
     const sheetNumber = PICTURES ? PICTURES.urls.length - 1 : 0;
     guestPlaces.set(image, { sheet: sheetNumber, within: i, count: rows.length });
@@ -29,9 +29,12 @@ function grow(near) {
   standIns.push(...near);
   N += near.length;
   [ROWS, COUNTS, LABELS] = [ROWS, COUNTS, LABELS].map((array) => grown(array, near));
-  NEIGHBORS = grown(NEIGHBORS, near, NEAR);
-  INPUT_NEIGHBORS &&= grown(INPUT_NEIGHBORS, near, NEAR);
-  COUNTED = INPUT_NEIGHBORS ? [NEIGHBORS, INPUT_NEIGHBORS] : [NEIGHBORS];
+  for (const graph of GRAPHS) {
+    graph.near = grown(graph.near, near, NEAR);
+    graph.codes = grown(graph.codes, near, NEAR);
+  }
+  unexplained = grown(unexplained, near);
+  view.counting &&= grown(view.counting, near);
   COORDS = grown(COORDS, near, AXES);
   LEARNED &&= grown(LEARNED, near, 2);
   INDICES &&= grown(INDICES, near);

@@ -2,6 +2,7 @@
 // removed.
 
 const LINKED_SHOWN = 8; // pictures of one side of a link
+const MOST_OF_NAME = 80; // characters
 
 function linkButtons(images, done) {
   if (images.length < 2 || !canEdit()) return [];
@@ -18,6 +19,34 @@ function linkButtons(images, done) {
       "Never have them in one cluster", () => separateImages(...images)));
   }
   return buttons;
+}
+
+// Where some images are, by the numbers and names of their clusters.
+function placesOf(images) {
+  const inGroup = (group) => ({ branch: view.branches[group], name: groupName(group) });
+  return new Map(Array.from(images, (image) => [image, inGroup(view.labels[image])]));
+}
+
+// Which images a link has moved, and where; `before` is where they were.
+function sayWhatMoved(before, stay) {
+  const now = placesOf(before.keys());
+  const moved = [...now.keys()].filter((image) =>
+    now.get(image).branch !== before.get(image).branch);
+  if (!moved.length) {
+    say(`No picture had to move. ${stay}`);
+    return;
+  }
+  const [first] = moved;
+  const others = moved.length > 1 ? ` and ${plural(moved.length - 1, "other")}` : "";
+  const from = others ? "" : ` from ${before.get(first).name}`;
+  say(pictureName(first), `${others} moved${from} to ${now.get(first).name}. ${stay}`);
+}
+
+// The name of a file in a sentence: it may be long, and written from right to left.
+function pictureName(image) {
+  const name = nameOf(image);
+  const short = name.length > MOST_OF_NAME ? `${name.slice(0, MOST_OF_NAME)}…` : name;
+  return make("bdi", { text: short });
 }
 
 function showLinks() {

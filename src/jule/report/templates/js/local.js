@@ -3,7 +3,7 @@
 
 const NOTHING = { // of one number of clusters: edits, and what follows from them
   edits: [], moves: new Map(), created: [], decided: new Set(), links: SUMMARY.links.map(ofImages),
-  touched: false,
+  made: 0, touched: false, // `made` counts all new clusters: a number is never used again
 };
 let changes = new Map(); // by number of clusters; an entry is replaced and never changed
 let newNames = new Set(); // the branches whose names were not downloaded yet
@@ -16,23 +16,25 @@ function changesHere() {
   return changes.get(shown) || NOTHING;
 }
 
-// Make an edit, unless `work`, which changes a copy of what there is, returns a problem.
+// Make an edit, unless `work`, which changes a copy of what there is, returns a problem; return
+// whether it was made.
 function change(edit, work) {
   const here = changesHere();
   const next = {
     edits: [...here.edits, edit], moves: new Map(here.moves), created: [...here.created],
-    decided: new Set(here.decided), links: here.links, touched: true,
+    decided: new Set(here.decided), links: here.links, made: here.made, touched: true,
   };
   const problem = work(next);
   if (problem) {
     say(`Not changed: ${problem}`);
-    return;
+    return false;
   }
   remember(edit.edit);
   dropEmptyCreated(next);
   changes.set(shown, next);
   say("");
   look();
+  return true;
 }
 
 function nameHere(group, name) {
@@ -67,19 +69,37 @@ function moveHere(images, group) {
   });
 }
 
-function splitHere(group, branch) {
+// What leaves a cluster in a split: the first images of units; null if it cannot be split.
+function leavingHere(group, branch) {
   const members = [...view.members(group)];
   const firsts = members.filter((image) => firstOfUnit(image) === image);
   const below = branch === null ? null : leavesBelow(TREE, branch);
   const leaving = below ? firsts.filter((image) => below.has(image))
     : smallerPart(TREE, firsts, isDecided);
-  if (!leaving.length || leaving.length === firsts.length) {
-    say("These images cannot be split: they belong together, or the tree never joined them.");
-    return;
-  }
+  if (leaving.length && leaving.length < firsts.length) return leaving;
+  say("These images cannot be split: they belong together, or the tree never joined them.");
+  return null;
+}
+
+function splitHere(group, branch) {
+  const leaving = leavingHere(group, branch);
+  if (!leaving) return;
   const moving = unitOf(leaving);
   change({ edit: "split", cluster: memberOf(group), images: leaving.map(rowOf) }, (next) =>
     put(next, moving, view.k));
+}
+
+// The parts of a split before it is made.
+function partsHere(group, branch) {
+  const leaving = leavingHere(group, branch);
+  if (!leaving) return null;
+  const moving = unitOf(leaving);
+  const stays = [...view.members(group)].filter((image) => !moving.has(image));
+  const parts = [stays, [...moving]];
+  return {
+    sizes: parts.map((part) => part.length),
+    typical: parts.map((part) => nearestToMean(part, TYPICAL)),
+  };
 }
 
 function mergeHere(group, other) {
@@ -101,7 +121,7 @@ function refuseHere(group, other) {
 function linkHere(images) {
   const unit = unitOf(images);
   const home = images.find((image) => !isShelf(view.labels[image])) ?? images[0];
-  change({ edit: "must-link", images: images.map(rowOf) }, (next) => {
+  return change({ edit: "must-link", images: images.map(rowOf) }, (next) => {
     next.links = [...next.links, { edit: "must-link", images, others: [] }];
     for (const image of unit) {
       if (view.labels[image] !== view.labels[home]) next.decided.add(image);
@@ -113,7 +133,7 @@ function linkHere(images) {
 function separateHere(image, other) {
   const unit = unitOf([other]);
   const edit = { edit: "cannot-link", images: [rowOf(image)], others: [rowOf(other)] };
-  change(edit, (next) => {
+  return change(edit, (next) => {
     if (unit.has(image)) {
       return `${nameOf(image)} and ${nameOf(other)} are exact copies, or belong together (a `
         + "must-link), so they cannot be kept apart";
@@ -135,12 +155,13 @@ function unlinkHere(images, others) {
 
 // Put whole units into a cluster; return a problem if a link forbids it.
 function put(next, moving, group) {
-  const toShelf = group < view.k ? isShelf(group) : next.created[group - view.fromCut] === SHELF;
+  const branch = view.branches[group] ?? next.created[group - view.fromCut]?.branch;
+  const toShelf = branch === SHELF;
   const problem = toShelf ? ""
     : apartIn((image) => moving.has(image) || view.labels[image] === group);
   if (problem) return problem;
   if (group === view.k && next.created.length === group - view.fromCut) {
-    next.created.push(N + createdSoFar++);
+    next.created.push({ branch: N + createdSoFar++, number: view.free + next.made++ });
   }
   for (const image of moving) {
     if (view.base[image] === group) next.moves.delete(image);
@@ -151,11 +172,11 @@ function put(next, moving, group) {
 
 function shelfIn(next) {
   const known = view.branches.findIndex((_, group) => isShelf(group));
-  if (known < 0) next.created.push(SHELF);
+  if (known < 0) next.created.push({ branch: SHELF, number: SHELF });
   return known < 0 ? view.k : known;
 }
 
-// New clusters are numbered without gaps.
+// New clusters that are empty again are forgotten.
 function dropEmptyCreated(next) {
   const first = view.fromCut;
   const used = new Set(next.moves.values());

@@ -15,6 +15,7 @@ startSteps();
 startSame();
 startLinks();
 if (RUN.served) startServer();
+explain();
 show(K_RUN);
 DARK.addEventListener("change", () => tell("view"));
 practise([2, 5, 20, 100]);
@@ -28,7 +29,7 @@ function practise(cuts) {
     const { labels, nodes } = cutAt(clampGroups(k));
     if (!nodes) return; // the tree of the new clusters is on its way
     const votes = votesFor(labels, nodes.length);
-    distances(describe(labels, ownShare(labels, votes), nodes.length));
+    distances(describe(labels, confidenceIn(labels, votes).sure, nodes.length));
     if (others.length) practise(others);
   });
 }
@@ -42,6 +43,7 @@ window.jule = {
   open: openImage,
   get labels() { return view.labels; },
   get votes() { return view.votes; },
+  get confidence() { return view.confidence; },
   get numbers() { return view.numbers; },
   get shown() { return shown; },
   get pair() { return same.pairs[0]?.map((group) => view.branches[group]); },

@@ -17,28 +17,45 @@ async function ask(path, body) {
   return { ok: response.ok, status: response.status, answer };
 }
 
-// Edits wait for each other, so that each is based on the one before.
+// Edits wait for each other, so that each is based on the one before. Return whether it was made.
 function send(path, edit = {}) {
   waitingEdits = waitingEdits.then(async () => {
-    try {
-      const { ok, status, answer } = await ask(path, { ...edit, revision: server.revision });
-      if (ok) {
-        say("");
-        await meet(answer.more.rows);
-        takeState(answer);
-      } else if (status === 409) {
-        await meet(answer.state.more.rows);
-        takeState(answer.state);
-        say("The clusters were changed in another window, and are shown as they are now."
-          + " Your last change was not made.");
-      } else {
-        refuse(answer.problem);
-      }
-    } catch (error) {
-      refuse(error instanceof TypeError ? `The server does not answer. ${HOW}` : error.message);
-    }
+    const answer = await askOf(path, edit);
+    if (!answer) return false;
+    say("");
+    await meet(answer.more.rows);
+    takeState(answer);
+    return true;
   });
   return waitingEdits;
+}
+
+// Ask for something that is based on the clusters as they are shown; say it if that is impossible.
+async function askOf(path, edit) {
+  try {
+    const { ok, status, answer } = await ask(path, { ...edit, revision: server.revision });
+    if (ok) return answer;
+    if (status !== 409) {
+      refuse(answer.problem);
+      return null;
+    }
+    await meet(answer.state.more.rows);
+    takeState(answer.state);
+    say("The clusters were changed in another window, and are shown as they are now."
+      + " Your last change was not made.");
+  } catch (error) {
+    refuse(error instanceof TypeError ? `The server does not answer. ${HOW}` : error.message);
+  }
+  return null;
+}
+
+// The parts of a split before it is made.
+async function askParts(split) {
+  await waitingEdits;
+  const answer = await askOf("parts", split);
+  if (!answer) return null;
+  for (const rows of answer.typical) await meet(rows);
+  return { sizes: answer.sizes, typical: answer.typical.map((rows) => rows.map(imageOf)) };
 }
 
 function refuse(problem) {
@@ -62,7 +79,8 @@ function takeState(state) {
     moreText = String(state.more.labels);
     LABELS = labelsOf(state);
     NUMBERS = state.numbers;
-    K_RUN = NUMBERS.length;
+    NEXT_NUMBER = state.next_number;
+    K_RUN = clustersOfRun();
     CONFIDENCE = RUN_NODES = null; // until they arrive
     server.strangers = [];
     show(K_RUN);
@@ -100,9 +118,9 @@ function labelsOf(state) {
 function takeClusters({ arrays, summary }) {
   if (RUN_NODES && CONFIDENCE) return; // nothing has moved
   Object.assign(SUMMARY, onPage(summary));
-  WEIGHTS = ownWeights();
   CONFIDENCE = withGuests(decoded(arrays.confidence));
   plant(decoded(arrays.merges), decoded(arrays.affinities), arrays.sizes && decoded(arrays.sizes));
+  explain();
   look();
 }
 
@@ -141,7 +159,7 @@ function startServer() {
   const { revision, undo, redo, links, sizes, more } = RUN.served;
   server = {
     revision, steps: { undo, redo }, links: links.map(ofImages), pairs: [], strangers: [],
-    showOriginal, sizes, contents: showContents,
+    showOriginal, sizes, contents: showContents, parts: askParts,
     edit: (edit) => send("edit", edit), undo: () => send("undo"), redo: () => send("redo"),
   };
   RUN.served.numbers.forEach((number, group) => names.set(number, RUN.served.names[group]));

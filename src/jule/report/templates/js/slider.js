@@ -3,7 +3,7 @@
 const STEPS = 1000;
 
 function placeOf(k) {
-  if (MOST_GROUPS === LEAST_GROUPS) return 0;
+  if (MOST_GROUPS === LEAST_GROUPS || k < LEAST_GROUPS) return 0;
   return (STEPS * Math.log(k / LEAST_GROUPS)) / Math.log(MOST_GROUPS / LEAST_GROUPS);
 }
 
@@ -23,12 +23,12 @@ function showGroups(k) {
 function showSlider() {
   const slider = byId("slider");
   slider.value = placeOf(shown);
-  slider.setAttribute("aria-valuetext", plural(shown, "cluster"));
+  slider.setAttribute("aria-valuetext", clustersText(shown));
   byId("k").value = shown;
   const edited = SUMMARY.edited ? ", with the changes made by hand" : "";
   byId("which").textContent = shown === K_RUN
-    ? `${plural(shown, "cluster")}, as in the run${edited}`
-    : `${plural(shown, "cluster")} instead of the run’s ${K_RUN.toLocaleString("en")}`
+    ? `${clustersText(shown)}, as in the run${edited}`
+    : `${clustersText(shown)} instead of the run’s ${K_RUN.toLocaleString("en")}`
       + (canEdit() ? "" : ", to look at");
   byId("back").hidden = shown === K_RUN;
   byId("back").textContent = `Back to ${K_RUN.toLocaleString("en")}`;
@@ -44,7 +44,8 @@ function showSlider() {
 
 // Follows what is shown, as the title of the window does.
 function showHeadline() {
-  const clusters = plural(view.sizes.filter((size) => size).length, "cluster");
+  const isCluster = (size, group) => size && !isShelf(group);
+  const clusters = clustersText([...view.sizes].filter(isCluster).length);
   const images = plural(TOTAL, SUMMARY.pictures ? "image" : "sample");
   byId("headline").textContent = `${images} in ${clusters}`;
   const unchanged = shown === K_RUN && !changesHere().moves.size;

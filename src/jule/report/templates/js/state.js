@@ -25,23 +25,21 @@ function look() {
   const labels = base.slice();
   for (const [image, group] of moves) labels[image] = group;
   const own = shown === K_RUN;
-  const k = own ? K_RUN : nodes.length;
+  const k = own ? NUMBERS.length : nodes.length;
   const votes = votesFor(base, k);
-  const sure = own && CONFIDENCE
-    ? Float32Array.from(CONFIDENCE, (value) => value / 65_535)
-    : ownShare(labels, votes);
-  if (own && CONFIDENCE) recount(sure, labels, votes, moves);
+  const { sure, shares, counting } = confidenceIn(labels, votes);
+  for (let i = 0; i < N; i++) sure[i] = Math.min(1, Math.max(0, sure[i] + unexplained[i]));
   for (const image of decided) sure[image] = 1;
   if (BY_HAND) for (let i = 0; i < N; i++) if (BY_HAND[i]) sure[i] = 1;
   view = describe(labels, sure, k + created.length);
   view.base = base;
   if (IS_SAMPLE && own) view.sizes = sizesOfRun(view.k, changesHere());
-  view.votes = votes;
+  Object.assign(view, { votes, shares, counting });
   view.nodes = nodes; // null while the tree of the labels is on its way
-  const numbers = own ? NUMBERS : nodes.map((node) => BRANCHES[node]);
-  const free = Math.max(...numbers) + 1; // the first number for clusters made by hand
-  view.branches = [...numbers, ...created];
-  view.numbers = [...numbers, ...created.map((branch, i) => (branch === SHELF ? SHELF : free + i))];
+  const numbers = own ? NUMBERS : numbersOf(nodes);
+  view.branches = [...numbers, ...created.map(({ branch }) => branch)];
+  view.numbers = [...numbers, ...created.map(({ number }) => number)];
+  view.free = Math.max(NEXT_NUMBER - 1, ...numbers) + 1; // the first for clusters made by hand
   view.fromCut = k; // the clusters after these were made by hand
   view.lists = own && CONFIDENCE ? listsOfRun(moves) : () => null;
   tell("view");
@@ -71,14 +69,6 @@ function sizeText(group) {
   return about + plural(view.sizes[group], "image");
 }
 
-// In clusters that were changed, how sure the images are is counted again.
-function recount(sure, labels, votes, moves) {
-  if (!moves.size) return;
-  const changed = changedGroups(moves);
-  const counted = ownShare(labels, votes);
-  for (let i = 0; i < N; i++) if (changed.has(labels[i])) sure[i] = counted[i];
-}
-
 // What the run says of its own clusters, for those that no edit has changed.
 function listsOfRun(moves) {
   const changed = changedGroups(moves);
@@ -95,7 +85,7 @@ function groupColour(group) {
 }
 
 function isShelf(group) {
-  return view.branches[group] === SHELF && (shown === K_RUN || group >= view.fromCut);
+  return view.branches[group] === SHELF;
 }
 
 function givenName(group) {
@@ -104,6 +94,11 @@ function givenName(group) {
 
 function groupName(group) {
   return givenName(group) || `Cluster ${view.numbers[group]}`;
+}
+
+// How many clusters are shown, in words; the shelf is not one of them.
+function clustersText(count) {
+  return plural(count, "cluster") + (shelfGroup() < 0 ? "" : " and a shelf");
 }
 
 function select(images) {

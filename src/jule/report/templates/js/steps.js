@@ -34,10 +34,10 @@ function pressStep(event) {
   else stepBack();
 }
 
-// A message for a person, which stays until the next one or until it is closed.
-function say(text) {
-  MESSAGE.hidden = !text;
-  MESSAGE_TEXT.textContent = text;
+// A message for a person, of texts and names, which stays until the next one or until it is closed.
+function say(...parts) {
+  MESSAGE.hidden = !parts.join("");
+  MESSAGE_TEXT.replaceChildren(...parts);
   placeMessage();
 }
 

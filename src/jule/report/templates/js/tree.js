@@ -4,22 +4,26 @@
 const DIFFERENT = COPIES ? COPIES.filter((original, image) => original === image).length : N;
 
 const standIns = []; // of images that a server has added: the image of the tree near each
-let NUMBERS = RUN.served?.numbers; // of the run's clusters; a server keeps them while it can
+let NUMBERS = RUN.served?.numbers || SUMMARY.groups.map(({ number }) => number); // of all clusters
+let NEXT_NUMBER = RUN.served?.next_number ?? SUMMARY.next_number; // the first one never used
 let K_RUN, TREE, AFFINITIES, RUN_NODES, BRANCHES, MOST_GROUPS, LEAST_GROUPS;
 plant(typed("merges"), typed("affinities"), typed("sizes"));
 
 // Take over the tree of the present labels.
 function plant(merges, affinities, sizes) {
-  K_RUN = NUMBERS?.length ?? countOf(LABELS);
-  NUMBERS ||= [...Array(K_RUN).keys()].map((k) => (k === SUMMARY.shelf ? SHELF : k));
+  K_RUN = clustersOfRun();
   TREE = growTree(LEAVES, merges, sizes);
   AFFINITIES = affinities;
   RUN_NODES = nodesOf(TREE, LABELS);
-  const free = Math.max(...NUMBERS) + 1;
-  BRANCHES = branchNumbers(TREE, LABELS)
-    .map((branch) => (branch < K_RUN ? NUMBERS[branch] : free + branch - K_RUN));
+  BRANCHES = branchNumbers(TREE, LABELS, NUMBERS.indexOf(SHELF)).map((branch) =>
+    (branch < NUMBERS.length ? NUMBERS[branch] : NEXT_NUMBER + branch - NUMBERS.length));
   MOST_GROUPS = Math.min(DIFFERENT, Math.max(300, K_RUN));
   LEAST_GROUPS = Math.min(Math.max(1, TREE.roots), MOST_GROUPS);
+}
+
+// The shelf is not one of the clusters.
+function clustersOfRun() {
+  return NUMBERS.filter((number) => number !== SHELF).length;
 }
 
 // Values of the images of the tree, and of those that a server has added.
@@ -48,8 +52,37 @@ function growTree(n, merges, given = null) {
 // the cluster of every image, 0 .. k-1, and the tree node of every cluster.
 function cutAt(k) {
   if (k === K_RUN) return { labels: LABELS.slice(), nodes: RUN_NODES };
-  const { labels, nodes } = cutTree(TREE, k);
+  const shelf = NUMBERS.indexOf(SHELF);
+  const { labels, nodes } = shelf < 0 ? cutTree(TREE, k) : cutBeside(k, shelf);
   return { labels: withGuests(labels), nodes };
+}
+
+// k clusters and the shelf, whose images stay together: the last one. As jule.joint.result does it.
+function cutBeside(k, shelf) {
+  const others = [...Array(TREE.n).keys()].filter((image) => LABELS[image] !== shelf);
+  let clusters = k;
+  for (;;) {
+    const { labels, nodes } = cutTree(TREE, clusters);
+    const kept = [...new Set(others.map((image) => labels[image]))].sort((a, b) => a - b);
+    if (kept.length >= k || clusters >= DIFFERENT) {
+      const places = new Map(kept.map((group, place) => [group, place]));
+      return {
+        labels: labels.map((group, image) =>
+          (LABELS[image] === shelf ? kept.length : places.get(group))),
+        nodes: [...kept.map((group) => nodes[group]), RUN_NODES[shelf]],
+      };
+    }
+    clusters = Math.min(DIFFERENT, clusters + k - kept.length);
+  }
+}
+
+// The numbers of the clusters of a cut. One that has a part of the shelf's branch is new.
+function numbersOf(nodes) {
+  const numbers = nodes.map((node) => BRANCHES[node]);
+  if (!NUMBERS.includes(SHELF)) return numbers;
+  let free = Math.max(NEXT_NUMBER - 1, ...numbers) + 1;
+  const last = numbers.length - 1;
+  return numbers.map((number, group) => (number === SHELF && group < last ? free++ : number));
 }
 
 function cutTree(tree, k, minSize = minSizeAt(tree.total, k)) {
