@@ -213,7 +213,7 @@ def plot(rows: list[dict[str, Any]], slopes: dict[str, float]) -> None:
         axes.loglog(n, taken, "o-", label=f"{stage}: n^{slope:.2f}")
     axes.set(xlabel="images", ylabel="seconds")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
     figure.savefig(PLOT, dpi=110)
 
 

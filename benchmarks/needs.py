@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,21 +13,19 @@ from jule.joint.clustering import MOST_EXACT
 from jule.paper.tables import markdown
 
 SIZES = (10_000_000, 100_000_000, 1_000_000_000)
-NETWORK = "MNIST, 28 x 28"
-DATA = "shifted mnist"
 DIMENSIONS = 160
 N_NEIGHBORS = 20
-PIXELS = 28 * 28
+PIXELS = 16 * 16  # of the images of the whole runs
 MACHINE = 64 * 2**30  # bytes
 UNITS = (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
 class Law(NamedTuple):
-    """Seconds = coefficient * n ** exponent, measured up to some n; None if by the image."""
+    """Seconds = coefficient * n ** exponent, measured up to some n."""
 
     coefficient: float
     exponent: float
-    largest: int | None
+    largest: int
 
     def seconds(self, n: int) -> float:
         return float(self.coefficient * n**self.exponent)
@@ -47,34 +45,13 @@ def fit(points: list[tuple[int, float]]) -> Law:
 
 
 def laws(results: Path) -> dict[str, Law]:
-    """Return a law for every stage: of whole runs if they were measured, or of single stages."""
-    if (results / "benchmarks" / "million.json").exists():
-        rows = read_measured(results, "million")["rows"]
-        # Smaller runs search exactly, which follows another law.
-        large = [row for row in rows if row["n"] > MOST_EXACT]
-        if len(large) > 1:
-            return _laws_of_runs(large)
-    curve = read_measured(results, "growth")["curves"][DATA]
-    rate = read_measured(results, "training")["steps"][NETWORK]["jule images/s"]
-    exact = [at for at in curve if at["neighbours"] == "exact"][-1]
-    approximate = [at for at in curve if at["neighbours"] == "approximate"]
-    return {
-        "training, one epoch": Law(1 / rate, 1.0, None),
-        "exact neighbours": Law(exact["seconds for neighbours"] / exact["n"] ** 2, 2.0, exact["n"]),
-        "approximate neighbours": fit(
-            [(at["n"], at["seconds for neighbours"]) for at in approximate]
-        ),
-        "merging, tree and cut": fit([(at["n"], at["seconds"]) for at in curve]),
-    }
+    """Return a law for every stage of whole runs that search approximately.
 
-
-def _laws_of_runs(runs: list[dict[str, Any]]) -> dict[str, Law]:
-    names = {name: None for run in runs for name in run["stages"]}
-    points = {
-        name: [(run["n"], run["stages"][name]) for run in runs if run["stages"].get(name, 0) > 0]
-        for name in names
-    }
-    return {name: fit(points[name]) for name in names if len(points[name]) > 1}
+    Smaller runs search exactly, which follows another law.
+    """
+    rows = [row for row in read_measured(results, "million")["rows"] if row["n"] > MOST_EXACT]
+    stages = {name: None for row in rows for name in row["stages"]}
+    return {name: fit([(row["n"], row["stages"][name]) for row in rows]) for name in stages}
 
 
 def bytes_per_image(results: Path) -> float:
@@ -90,7 +67,7 @@ def needs(results: Path) -> str:
         [
             name,
             f"{law.exponent:.2f}",
-            f"{law.largest:,}" if law.largest else "images per second",
+            f"{law.largest:,}",
             *(duration(law.seconds(n)) for n in SIZES),
         ]
         for name, law in laws(results).items()
