@@ -1,6 +1,6 @@
 """Where the time of a training step goes: every operation by itself, against matrix products.
 
-`benchmarks.training` runs this in processes of its own, with one thread and with all of them.
+`benchmarks.training` runs this in processes of its own, with one thread.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from jule.backward.memory import keep_freed_memory
 from jule.backward.networks import ConvNet
 
 REPEATS = 5  # of every operation, after one that touches its memory for the first time
-# One thread is timed in processor time, which other programs disturb less.
-CLOCK = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+CLOCK = time.process_time  # other programs disturb it less; it is the time of a single thread
 LARGEST_PRODUCT = 2**24  # numbers of a plain product: the matrix of a whole batch may have 10**9
 
 

@@ -116,29 +116,24 @@ def training(results: Path) -> str:
 
 
 def training_profile(results: Path) -> str:
-    """Render one table per network: its operations, with one thread and with all of them."""
+    """Render one table per network: the operations of a step, with one thread."""
     found = read_measured(results, "training")["profiles"]
-    return "\n\n".join(_operations(name, by_threads) for name, by_threads in found.items())
+    return "\n\n".join(_operations(name, profile) for name, profile in found.items())
 
 
-def _operations(network: str, by_threads: dict[str, Any]) -> str:
-    header, columns = [network], []
-    for threads, profile in by_threads.items():
-        noun = "thread" if threads == "1" else "threads"
-        header += [f"{threads} {noun}: share of the step", "GFLOP/s", "of matrix products"]
-        columns.append(_rates(profile))
-    one = by_threads["1"]
-    names = [operation["name"] for operation in one["operations"]]
+def _operations(network: str, profile: dict[str, Any]) -> str:
+    names = [operation["name"] for operation in profile["operations"]]
     plain = [
-        _share(operation["plain_rate"], one["GFLOP/s of matrix products"])
-        for operation in one["operations"]
+        _share(operation["plain_rate"], profile["GFLOP/s of matrix products"])
+        for operation in profile["operations"]
     ]
     rows = [
-        [name, *(cell for column in cells for cell in column), as_product]
-        for name, as_product, *cells in zip(
-            [*names, "a whole step"], [*plain, ""], *columns, strict=True
+        [name, *rates, as_product]
+        for name, rates, as_product in zip(
+            [*names, "a whole step"], _rates(profile), [*plain, ""], strict=True
         )
     ]
+    header = [network, "share of the step", "GFLOP/s", "of matrix products"]
     return markdown([*header, "a plain product of that shape"], rows)
 
 

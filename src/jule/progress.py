@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,9 +28,6 @@ def progress_bars(title: str) -> Iterator[Progress]:
     >>> with progress_bars("digits") as show:
     ...     show("merging", 0.5)
     """
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
     from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
 
     share = TextColumn("{task.percentage:>3.0f}%", markup=False)

@@ -109,22 +109,18 @@ def test_operations_of_a_step_are_shown_with_their_rates(tmp_path):
         {"name": "convolution 1, forward", "seconds": 0.2, "gflop": 10.0, "plain_rate": 25.0},
         {"name": "warping", "seconds": 0.3, "gflop": 0.0, "plain_rate": 0.0},
     ]
-    by_threads = {
-        threads: {
-            "seconds of a step": 0.5,
-            "GFLOP/s of matrix products": rate,
-            "operations": operations,
-        }
-        for threads, rate in (("1", 100.0), ("2", 200.0))
+    profile = {
+        "seconds of a step": 0.5,
+        "GFLOP/s of matrix products": 100.0,
+        "operations": operations,
     }
-    record = {"measured": {"profiles": {"MNIST, 28 x 28": by_threads}}}
+    record = {"measured": {"profiles": {"MNIST, 28 x 28": profile}}}
     write_record(tmp_path / "benchmarks" / "training.json", record)
     shown = benchmarks.training_profile(tmp_path)
-    assert shown.startswith("| MNIST, 28 x 28 | 1 thread: share of the step |")
-    assert "| 2 threads: share of the step |" in shown
-    assert "| convolution 1, forward | 40.0% | 50 | 50% | 40.0% | 50 | 25% | 25% |" in shown
-    assert "| warping | 60.0% |  |  | 60.0% |  |  |  |" in shown
-    assert "| a whole step | 100.0% | 20 | 20% | 100.0% | 20 | 10% |  |" in shown
+    assert shown.startswith("| MNIST, 28 x 28 | share of the step |")
+    assert "| convolution 1, forward | 40.0% | 50 | 50% | 25% |" in shown
+    assert "| warping | 60.0% |  |  |  |" in shown
+    assert "| a whole step | 100.0% | 20 | 20% |  |" in shown
 
 
 def test_the_laws_of_growth_are_found_again(tmp_path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,12 +44,22 @@ def report_edits(run: RunFolder, session: EditSession) -> None:
 
 def write_report(run: RunFolder, make: Callable[[Progress], Report]) -> Path:
     """Make a report with progress bars, write it into a run, and print a link to it."""
-    from jule.progress import progress_bars
-
-    with progress_bars(run.folder.name) as show:
+    with _bars(run.folder.name) as show:
         made = make(show)
         path = made.write(run)
     if made.sheets is None:
         warn(f"no pictures: {made.summary['no_pictures']}")
     say_link("page", path.resolve().as_uri())
     return path
+
+
+@contextmanager
+def _bars(title: str) -> Iterator[Progress]:
+    """Show progress bars on a terminal; elsewhere rich, which draws them, is not loaded."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from jule.progress import progress_bars
+
+    with progress_bars(title) as show:
+        yield show
