@@ -73,17 +73,18 @@ def torchrun(size, *arguments, cwd):
     )
 
 
-def start(arguments, folders, *, one_machine=True):
+def start(arguments, folders, *, one_machine=True, cache=None):
     """Start a process per folder, without a launcher; return how each ended, and what it said.
 
-    As on several machines, each has a cache of its own and is the first process there.
+    As on several machines, each has a cache of its own, or one for all, and is the first process
+    there.
     """
     port = free_port()
     processes = []
     for rank, folder in enumerate(folders):
         about = {"RANK": rank, "WORLD_SIZE": len(folders), "LOCAL_RANK": rank * one_machine}
         about |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        about |= {} if one_machine else {"JULE_CACHE": folder / "cache"}
+        about |= {} if one_machine else {"JULE_CACHE": cache or folder / "cache"}
         processes.append(
             subprocess.Popen(
                 [sys.executable, str(COMMAND), *map(str, arguments)],
@@ -169,6 +170,19 @@ def test_machines_share_the_decoding_and_have_all_pictures(tmp_path):
     assert pixels[0] == pixels[1]
     assert not list(folders[1].glob("run"))
     assert read_results(RunFolder(folders[0] / "run")).result.n_clusters == 5
+
+
+def test_machines_that_share_a_cache_leave_it_to_the_first_one(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    save_pictures(tmp_path / "pictures", 40)
+    arguments = ["cluster", tmp_path / "pictures", "-k", 5, "--rounds", 1, "--out", "run"]
+    cache = tmp_path / "cache"
+    for code, said in start(arguments, folders, one_machine=False, cache=cache):
+        assert code == 0, said
+    assert [path.name for path in cache.glob("*/*.json")] == ["whole.json"]
+    assert not list(cache.glob(".jule-*"))
 
 
 def test_a_machine_without_the_pictures_is_named(tmp_path):

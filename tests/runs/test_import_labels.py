@@ -38,6 +38,18 @@ def test_a_table_that_was_not_changed_changes_nothing(copied, jule):
     assert {path.name: path.read_bytes() for path in copied.iterdir() if path.is_file()} == before
 
 
+def test_the_table_of_a_run_with_a_shelf_changes_nothing(copied, jule):
+    session = EditSession(RunFolder(copied))
+    session.add(session.editor.name(2, "cats"))  # the last cluster
+    session.add(session.editor.shelve([5, 6]))
+    session.write_labels()
+    shelved = [row for row in rows_of(copied) if row["cluster"] == "-1"]
+    assert [row["name"] for row in shelved] == ["unsure", "unsure"]
+    done = jule("import-labels", copied, copied / "labels.csv")
+    assert done.exit_code == 0, done.output
+    assert "0 edits" in done.stdout
+
+
 @pytest.mark.parametrize(("delimiter", "bom"), [(",", False), (";", True), ("\t", True)])
 def test_names_and_moves_of_a_spreadsheet(copied, jule, tmp_path, delimiter, bom):
     rows = rows_of(copied)

@@ -247,7 +247,9 @@ def cluster(
     shared_spec = spec if encoder is None else None
     with (
         reading_bar(source) as show,
-        ranks.decoding(absolute(source), shared_spec, folder_classes=folder_classes) as shared,
+        ranks.decoding(
+            absolute(source), shared_spec, cache, folder_classes=folder_classes
+        ) as shared,
     ):
         data = read_images(
             opened,
@@ -370,7 +372,7 @@ def resume(
         spec = unfinished.image_spec() if pixels else None
         with (
             reading_bar(run.name) as show,
-            ranks.decoding(place, spec, folder_classes=by_folders) as shared,
+            ranks.decoding(place, spec, cache, folder_classes=by_folders) as shared,
         ):
             data = read_again(
                 unfinished,

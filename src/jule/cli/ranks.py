@@ -7,8 +7,9 @@ the run folder, which need not be on their machine. See docs/scale.md.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -81,27 +82,49 @@ def current() -> Ranks:
 
 @contextmanager
 def decoding(
-    source: str, spec: ImageSpec | None, *, folder_classes: bool
+    source: str, spec: ImageSpec | None, cache: str | None, *, folder_classes: bool
 ) -> Iterator[SharedDecoding | None]:
     """Let other machines decode some of the pictures within this context, if there are any.
 
     Examples
     --------
-    >>> with decoding("photos", None, folder_classes=False) as shared:
+    >>> with decoding("photos", None, None, folder_classes=False) as shared:
     ...     shared is None
     True
     """
     if _team is None or spec is None:
         yield None
         return
+    mark = f".jule-{secrets.token_hex(8)}.part"
     order = {
         "do": DECODE,
         "source": source,
         "spec": spec.to_json(),
         "folder_classes": folder_classes,
+        "mark": mark,
     }
-    with _team.decoding(order) as shared:
+    with _marked(_cache_folder(cache), mark), _team.decoding(order) as shared:
         yield shared
+
+
+def _cache_folder(cache: str | None) -> Path:
+    from jule.images.decoding.cache import cache_folder
+
+    return Path(cache) if cache else cache_folder()
+
+
+@contextmanager
+def _marked(folder: Path, mark: str) -> Iterator[None]:
+    """Keep a file in a folder within this context: machines that see it share the folder."""
+    from jule.files import make_folder, write_new
+
+    with suppress(OSError):  # then nothing can be shared through it
+        write_new(make_folder(folder) / mark, b"")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / mark).unlink(missing_ok=True)
 
 
 def lead(
@@ -244,6 +267,9 @@ def _decode(order: dict[str, Any], source: str | None, cache: str | None) -> lis
     shared = SharedDecoding(_ranks)
     if _ranks.local_rank > 0:
         shared.listen()
+        return []
+    if (_cache_folder(cache) / order["mark"]).exists():
+        shared.decline()  # the first process fills the cache of this machine as well
         return []
     found = []
     try:

@@ -110,7 +110,7 @@ def label_columns(
     (['path', 'cluster', 'confidence', 'rank', 'name', 'index'], ['cats'])
     """
     known = cluster_names or {}
-    shown = [known.get(label, "") for label in range(int(labels.max(initial=0)) + 1)]
+    shown = {label: known.get(label, "") for label in np.unique(labels).tolist()}
     return {
         "path": list(names),
         "cluster": labels.tolist(),

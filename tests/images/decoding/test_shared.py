@@ -12,7 +12,7 @@ from jule.images.decoding import cache, shared
 from jule.images.decoding.cache import JOURNAL, decode_source
 from jule.images.decoding.shared import BLOCK, SharedDecoding
 from jule.images.decoding.spec import ImageSpec
-from jule.ranks import LostRankError
+from jule.ranks import DisagreementError, LostRankError
 from tests.made_ranks import together
 
 SPEC = ImageSpec(4, 4, 3)
@@ -138,7 +138,7 @@ def test_machines_with_other_pictures_decode_alone(pictures, tmp_path, decoded):
 
 def test_a_lost_machine_is_not_taken_for_a_full_disk(pictures, tmp_path):
     class Lost(SharedDecoding):
-        def compare(self, source, done):
+        def compare(self, source, spec, done):
             raise LostRankError("gone")
 
     source = open_source(pictures)
@@ -154,10 +154,48 @@ def test_any_number_of_pictures_can_be_shared(n, tmp_path):
 
     def work(machine):
         decoding = SharedDecoding(machine)
-        assert decoding.compare(source, 0) == [0, 0]
+        assert decoding.compare(source, SPEC, 0) == [0, 0]
         return list(decoding.batches(source, SPEC, 0, 1))
 
     wanted = np.concatenate([batch.images for batch in alone])
     for found in together(2, work):
         np.testing.assert_array_equal(np.concatenate([one.images for one in found]), wanted)
         assert [i for one in found for i in one.indices] == list(range(n))
+
+
+def test_a_picture_that_differs_at_the_same_size_is_named(tmp_path):
+    images = np.random.default_rng(0).integers(0, 255, (BLOCK + 1, 6, 6, 3), np.uint8)
+
+    def work(machine):
+        own = images + machine.rank  # the same names and shapes
+        decoding = SharedDecoding(machine)
+        assert decoding.compare(open_source(own), SPEC, 0) == [0, 0]
+        return list(decoding.batches(open_source(own), SPEC, 0, 1))
+
+    with pytest.raises(DisagreementError, match="0 in an array is not the picture that another"):
+        together(2, work)
+
+
+def test_files_of_another_size_are_not_shared(pictures, tmp_path, decoded):
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in pictures.iterdir():
+        Image.new("RGB", (9, 9)).save(other / path.name)
+    places = [pictures, other]
+    first, second = together(2, lambda machine: decode_on(machine, tmp_path, places[machine.rank]))
+    assert decoded == []
+    assert first.checksum != second.checksum
+
+
+def test_large_images_are_sent_in_smaller_blocks(tmp_path):
+    large = ImageSpec(4096, 4096, 3)
+    source = open_source(np.zeros((3, 6, 6, 3), np.uint8))
+
+    def work(machine):
+        decoding = SharedDecoding(machine)
+        if machine.rank == 1:
+            return decoding.listen()
+        assert decoding.compare(source, large, 0) == [0, 0]
+        return [len(batch.images) for batch in decoding.batches(source, large, 0, 1)]
+
+    assert together(3, work) == [[1, 1, 1], None, [1, 1, 1]]

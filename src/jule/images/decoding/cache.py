@@ -309,7 +309,7 @@ def _find_start(
     """Return how far decoding got, on all machines if the rest is shared, and whether it is."""
     state = _resume(home, spec)
     while shared is not None:
-        counts = shared.compare(source, state.done)
+        counts = shared.compare(source, spec, state.done)
         if counts is None:
             break
         if min(counts) == max(counts):
