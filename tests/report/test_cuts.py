@@ -91,6 +91,11 @@ def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path
             assert shown.input_value("#k") == str(k)
             cut = replay(session.editor.base, [*session.editor.log.edits, session.editor.cut(k)])
             np.testing.assert_array_equal(cut[0].labels, labels)
+            assert "unsure" not in " ".join(shown.locator(".near").all_inner_texts())
+        with shown.expect_download() as saved:
+            shown.click("#save-csv")
+        rows = saved.value.path().read_text(encoding="utf-8").splitlines()
+        assert rows[4].split(",")[1:3] == ["-1", "unsure"]  # image 3; a number, not text
 
 
 def test_the_confidence_does_not_jump_where_few_neighbours_are_on_the_page(

@@ -125,12 +125,14 @@ function groupSureness(view, group) {
   return view.lists(group)?.sureness ?? view.sureness[group];
 }
 
+// The clusters whose centres are nearest; the shelf is not one of them.
 function nearestGroups(view, group, count) {
   const listed = view.lists(group)?.nearest;
-  if (listed && count <= NEAREST) return listed.filter((other) => view.sizes[other]);
+  const isOther = (other) => other !== group && view.sizes[other] && view.branches[other] !== SHELF;
+  if (listed && count <= NEAREST) return listed.filter(isOther);
   const far = [];
   for (let other = 0; other < view.k; other++) {
-    if (other === group || !view.sizes[other]) continue;
+    if (!isOther(other)) continue;
     let sum = 0;
     for (let axis = 0; axis < AXES; axis++) {
       const gap = view.centres[group * AXES + axis] - view.centres[other * AXES + axis];

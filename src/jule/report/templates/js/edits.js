@@ -23,11 +23,12 @@ function tellEdits() {
     && !view.branches.some((branch) => (names.get(branch) || "") !== nameInRun(branch));
 }
 
-// A cell of CSV: quoted, and never the beginning of a formula where a spreadsheet opens it. Text
-// that begins with apostrophes before such a sign gets one more, so that the first can be removed.
+// A cell of CSV: text is quoted, and never the beginning of a formula where a spreadsheet opens it.
+// If it begins with apostrophes before such a sign, it gets one more, so that the first can be
+// removed.
 function cell(value) {
   let text = String(value);
-  if (/^'*[=+\-@\t\r]/.test(text)) text = "'" + text;
+  if (typeof value !== "number" && /^'*[=+\-@\t\r]/.test(text)) text = "'" + text;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -14,7 +14,8 @@ function cardOrder() {
   if (by === "size") groups.sort((a, b) => view.sizes[b] - view.sizes[a] || a - b);
   if (by === "unsure") groups.sort((a, b) => view.sureness[a] - view.sureness[b] || a - b);
   if (by === "number") groups.sort((a, b) => view.numbers[a] - view.numbers[b]);
-  const order = by === "near" ? chained(groups) : groups;
+  const order = by === "near"
+    ? [...chained(groups.filter((group) => !isShelf(group))), ...groups.filter(isShelf)] : groups;
   return order.sort((a, b) => isShelf(a) - isShelf(b)); // what fits nowhere comes last
 }
 
