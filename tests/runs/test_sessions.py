@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -236,3 +237,21 @@ def test_a_cut_keeps_linked_pictures_of_the_shelf_together(run):
     session.add(session.editor.shelve(everything))
     session.add(session.editor.cut(3))  # of what would be there
     assert session.results().shelf == 0
+
+
+def test_the_shelf_stays_where_links_allow_no_fewer_clusters(run):
+    session = EditSession(run)
+    session.add(session.editor.cut(2))
+    one, two = (np.flatnonzero(session.state.labels == label) for label in session.state.numbers)
+    session.add(session.editor.shelve(one[:2].tolist()))
+    for other in (one, two):
+        session.add(session.editor.cannot_link(one[:1].tolist(), other[-1:].tolist()))
+    shelved = np.flatnonzero(session.state.labels == -1)
+    results = session.results()
+    assert results.result.tree.fewest == results.shelf == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels, _ = results.recut(1)
+        session.add(session.editor.cut(1))
+    for found in (labels, session.state.labels):
+        assert np.flatnonzero(found == -1).tolist() == shelved.tolist()
