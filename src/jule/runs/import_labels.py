@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -169,11 +169,11 @@ def rows_as_edits(
             by_name.setdefault(row.name, []).append(sample)
         elif row.cluster is not None and row.cluster != number:
             by_number.setdefault(row.cluster, []).append(sample)
-    before = editor.log.done
+    before, known = editor.log.done, set(editor.state.numbers.tolist())
     for name in sorted(by_name):
         _to_name(editor, name, by_name[name])
     for number in sorted(by_number):
-        editor.add(_to_number(editor, number, by_number[number]))
+        editor.add(_to_number(editor, number, by_number[number], known))
     return list(editor.log.in_effect[before:])
 
 
@@ -251,7 +251,9 @@ def _mostly(state: Corrected, samples: list[int]) -> int | None:
     return label if 2 * inside > int((state.labels == label).sum()) else None
 
 
-def _to_number(editor: Editor, number: int, samples: list[int]) -> Edit:
+def _to_number(editor: Editor, number: int, samples: list[int], known: Set[int]) -> Edit:
+    """Return the edit that puts pictures into the cluster of a number, if the table knew it."""
     if number == SHELF:
         return editor.shelve(samples)
-    return editor.move(samples, number if (editor.state.labels == number).any() else None)
+    is_there = number in known and (editor.state.labels == number).any()
+    return editor.move(samples, number if is_there else None)
