@@ -41,10 +41,10 @@ def edits_for(run, /, **changes):
     """The file that a page of the run as it is would download."""
     results = read_results(run)
     edits = {
-        "format": "jule-edits-2",
+        "format": "jule-page-edits-3",
         "run": results.id,
         "labels": labels_id(results.result.labels),
-        "k": results.result.n_clusters,
+        "k": results.n_clusters,
         "names": {},
         "moves": [],
     }
@@ -256,7 +256,8 @@ def test_a_page_that_is_neither_of_these_is_refused(run):
 
 BAD = {
     "another format": ({"format": "jule-edits-9"}, "format"),
-    "an earlier format": ({"format": "jule-edits-1"}, "make the page again"),
+    "the first format": ({"format": "jule-edits-1"}, "make the page again"),
+    "a format that counts the shelf": ({"format": "jule-edits-2"}, "make the page again"),
     "another run": ({"run": "00000000"}, "another run"),
     "no run": ({"run": None}, "'run' must be"),
     "other labels": ({"labels": "00000000"}, "older than"),

@@ -1,7 +1,7 @@
-"""Edits as the page downloads them, in the format "jule-edits-2".
+"""Edits as the page downloads them, in the format "jule-page-edits-3".
 
 They are turned into edits that name pictures (`jule.corrections`), which any run understands. Names
-and moves by numbers of clusters are what other programs may write, and pages made before.
+and moves by numbers of clusters are what other programs may write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from jule.joint.result import Result, recut, recut_names
 from jule.runs.corrected import base_of
 from jule.runs.results import RunResults
 
-FORMAT = "jule-edits-2"
+FORMAT = "jule-page-edits-3"
+EARLIER_FORMATS = ("jule-edits-1", "jule-edits-2")  # `k` of the last counted the shelf
 KEYS = {"format", "run", "labels", "k", "names", "moves", "edits", "clusters"}
 
 
@@ -60,7 +61,7 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
 
     Examples
     --------
-    >>> edits = {"format": "jule-edits-2", "run": "5f3a", "labels": "0b", "k": 4}
+    >>> edits = {"format": "jule-page-edits-3", "run": "5f3a", "labels": "0b", "k": 4}
     >>> parse_page_edits({**edits, "names": {"0": "cats"}}).names
     {0: 'cats'}
     """
