@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jule.images import load_dataset
-from jule.runs.edits import apply_edits, parse_edits, read_edits
+from jule.runs.edits import EditSession, apply_edits, parse_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.page_edits import labels_id
 from jule.runs.results import read_found, read_results
@@ -252,6 +252,17 @@ def test_a_page_that_is_neither_of_these_is_refused(run):
     apply(run, edits_for(run, moves=[move(members(run, 0)[0], 2)]))
     with pytest.raises(ValueError, match="older than the run's labels: make the page again"):
         apply(run, middle)
+
+
+def test_a_page_without_clusters_can_be_edited(run):
+    session = EditSession(run)
+    session.add(session.editor.shelve(range(N)))
+    session.write_labels()
+    edits = edits_for(run, edits=[{"edit": "move", "images": [5, 6], "to": None}])
+    assert edits["k"] == 0
+    results, n_moved = apply(run, edits)
+    assert (n_moved, results.n_clusters) == (2, 1)
+    assert np.flatnonzero(results.labels != -1).tolist() == [5, 6]
 
 
 BAD = {

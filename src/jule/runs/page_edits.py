@@ -38,7 +38,7 @@ class PageEdits:
     labels
         The labels that the page was made from; see `labels_id`.
     k
-        The number of clusters shown on the page when the edits were made.
+        The number of clusters shown on the page when the edits were made, without the shelf.
     names
         Names by cluster; an empty name removes the old one.
     moves
@@ -73,8 +73,8 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
         raise ValueError("'run' must be the identifier of the run that the edits belong to")
     if not isinstance(labels, str):
         raise ValueError("'labels' must be the identifier of the labels that the edits start from")
-    if not _is_whole(k) or k < 1:
-        raise ValueError(f"'k' must be the number of clusters that were shown, got {k!r}")
+    if not _is_whole(k) or k < 0:
+        raise _wrong_k(k)
     names, moves = value.get("names", {}), value.get("moves", [])
     if not isinstance(names, dict):
         raise ValueError("'names' must be an object that maps cluster numbers to names")
@@ -91,6 +91,10 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
         tuple(_parse_move(move) for move in moves),
         tuple(requests),
     )
+
+
+def _wrong_k(k: Any) -> ValueError:
+    return ValueError(f"'k' must be the number of clusters that were shown, got {k!r}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -246,6 +250,8 @@ def _shown(
             "these edits were made on a page that is older than the run's labels: make the page "
             f"again with jule report {where}"
         )
+    if edits.k == 0 and shelf != 0:  # all images are on the shelf of a page without clusters
+        raise _wrong_k(edits.k)
     return base, recut_names(base, names, edits.k, results.config, shelf)
 
 
