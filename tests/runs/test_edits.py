@@ -254,6 +254,18 @@ def test_a_page_that_is_neither_of_these_is_refused(run):
         apply(run, middle)
 
 
+def test_the_shelf_comes_after_the_clusters_and_new_ones_after_it(run):
+    one, two, three = members(run, 0)[:3]
+    session = EditSession(run)
+    session.add(session.editor.shelve([one]))
+    session.write_labels()
+    moves = [move(two, K), move(three, K + 1)]
+    results, n_moved = apply(run, edits_for(run, moves=moves, names={str(K + 1): "new"}))
+    assert (n_moved, results.n_clusters) == (2, K + 1)
+    assert results.labels[[one, two, three]].tolist() == [-1, -1, K]
+    assert results.recut()[1][K] == "new"
+
+
 def test_a_page_without_clusters_can_be_edited(run):
     session = EditSession(run)
     session.add(session.editor.shelve(range(N)))

@@ -42,7 +42,8 @@ class PageEdits:
     names
         Names by cluster; an empty name removes the old one.
     moves
-        (image, path, cluster) of every image that was moved.
+        (image, path, cluster) of every image that was moved. The cluster after the others is the
+        shelf, if there is one; those after it are new.
     requests
         Edits in their order, after these moves and names; see `jule.corrections.requests`. A
         cluster is given by one of its images.
@@ -186,12 +187,15 @@ def page_as_edits(
     if edits.k != n_clusters:
         add(editor.cut(edits.k))
     changed = np.flatnonzero(moved != shown)
-    groups = {}
+    place = None if shelf is None else int(shown.max())  # of the shelf, after the clusters
     for cluster in np.unique(moved[changed]).tolist():
+        joining = changed[moved[changed] == cluster]
+        if cluster == place:
+            add(editor.shelve(joining))
+            continue
         stays = np.flatnonzero((moved == cluster) & (shown == cluster))
         others = editor.pictures(editor.typical_of(stays)) if len(stays) else ()
-        groups[cluster] = editor.pictures(changed[moved[changed] == cluster])
-        add(Edit("move", groups[cluster], others, run=results.id))
+        add(Edit("move", editor.pictures(joining), others, run=results.id))
     for cluster, name in edits.names.items():
         inside = np.flatnonzero(moved == cluster)
         if len(inside) == 0 or name == names.get(cluster):
