@@ -141,7 +141,7 @@ def rows_as_edits(
     of that name. If none has it, and most pictures of a cluster are given that name, the cluster
     is named; otherwise these pictures become a new cluster. Where a row gives no name, or the one
     that the cluster has, its number counts: numbers are those of labels.csv, -1 is the shelf, and
-    numbers that no cluster has make new clusters.
+    numbers that no cluster has make new clusters. What is on the shelf and called so needs none.
 
     Parameters
     ----------
@@ -161,15 +161,18 @@ def rows_as_edits(
     """
     samples = _find(editor, rows, indices, where)
     labels, names = editor.state.labels, {**editor.state.names, SHELF: SHELF_NAME}
+    known = set(editor.state.numbers.tolist())
     by_name: dict[str, list[int]] = {}
     by_number: dict[int, list[int]] = {}
     for row, sample in zip(rows, samples, strict=True):
         number = int(labels[sample])
         if row.name and row.name != names.get(number, ""):
             by_name.setdefault(row.name, []).append(sample)
+        elif row.name == SHELF_NAME and row.cluster not in known:
+            continue  # tables of earlier versions have a number of its own for the shelf
         elif row.cluster is not None and row.cluster != number:
             by_number.setdefault(row.cluster, []).append(sample)
-    before, known = editor.log.done, set(editor.state.numbers.tolist())
+    before = editor.log.done
     for name in sorted(by_name):
         _to_name(editor, name, by_name[name])
     for number in sorted(by_number):
