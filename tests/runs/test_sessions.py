@@ -16,6 +16,7 @@ from jule.runs.edits import EditSession, StaleError, apply_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.results import read_results
 from tests.report.made import run_of
+from tests.sealing import reseal
 
 N, K = 60, 4
 
@@ -255,3 +256,12 @@ def test_the_shelf_stays_where_links_allow_no_fewer_clusters(run):
         session.add(session.editor.cut(1))
     for found in (labels, session.state.labels):
         assert np.flatnonzero(found == -1).tolist() == shelved.tolist()
+
+
+@pytest.mark.parametrize("number", [-1, 10**7 + 1, 2**31 - 1, True])
+def test_numbers_of_clusters_that_no_run_has_are_refused(run, number):
+    result = json.loads(run.path("result.json").read_text())
+    run.path("result.json").write_text(json.dumps(result | {"numbers": [0, 1, 2, number]}))
+    reseal(run.folder)
+    with pytest.raises(ValueError, match=r"result\.json.*the numbers of its clusters"):
+        read_results(run)
