@@ -265,3 +265,10 @@ def test_numbers_of_clusters_that_no_run_has_are_refused(run, number):
     reseal(run.folder)
     with pytest.raises(ValueError, match=r"result\.json.*the numbers of its clusters"):
         read_results(run)
+
+
+def test_names_of_every_number_of_clusters_have_plain_numbers(run):
+    session = EditSession(run)
+    session.add(session.editor.name(0, "cats"))
+    for k in (None, K, K + 1):
+        assert json.dumps(session.results().recut(k)[1]) == '{"0": "cats"}'

@@ -166,7 +166,8 @@ class RunResults:
         cut = recut(self.result, k, self.config, self.shelf)
         branches = recut_numbers(self.result, k, self.config, self.shelf)
         numbers = numbers_of_branches(branches, self.numbers, self.next_number)
-        return numbers[cut], {number: known[number] for number in numbers if number in known}
+        names = {number: known[number] for number in numbers.tolist() if number in known}
+        return numbers[cut], names
 
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""
