@@ -192,7 +192,7 @@ def test_commands_that_train_and_embed_nothing_do_not_load_torch(copied, trained
     pytest.importorskip("matplotlib")
     results = read_results(RunFolder(copied))
     edits = {
-        "format": "jule-edits-2",
+        "format": "jule-page-edits-3",
         "run": results.id,
         "labels": labels_id(results.result.labels),
         "k": results.result.n_clusters,

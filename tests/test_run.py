@@ -35,7 +35,7 @@ def own(copied):
 
 def edits_for(run, /, **changes):
     edits = {
-        "format": "jule-edits-2",
+        "format": "jule-page-edits-3",
         "run": run.results.id,
         "labels": labels_id(run.labels),
         "k": run.results.result.n_clusters,
@@ -130,7 +130,7 @@ def test_apply_takes_a_file_a_dict_or_edits(own, tmp_path):
     assert (tmp_path / "sorted" / "cluster-01 ones").is_dir()
 
 
-@pytest.mark.parametrize("edits", [[], 7, {}, [{"format": "jule-edits-2"}]])
+@pytest.mark.parametrize("edits", [[], 7, {}, [{"format": "jule-page-edits-3"}]])
 def test_apply_refuses_anything_else(own, edits):
     with pytest.raises(ValueError, match="not a file of edits"):
         own.apply(edits)

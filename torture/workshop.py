@@ -132,7 +132,7 @@ def some_edits(folder: Path) -> dict[str, Any]:
     results = read_results(RunFolder(folder))
     labels = results.result.labels
     return {
-        "format": "jule-edits-2",
+        "format": "jule-page-edits-3",
         "run": results.id,
         "labels": labels_id(labels),
         "k": results.result.n_clusters,

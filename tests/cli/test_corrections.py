@@ -115,7 +115,7 @@ def test_contradictions_and_files_of_a_page_are_refused_in_one_line(flowers, ref
     message = refused("cluster", *options, cwd=tmp_path)
     assert f"{names[0]} and {names[1]} have a cannot-link, but must-links" in message
     assert not (tmp_path / "run" / "manifest.json").exists()
-    page = {"format": "jule-edits-2", "run": "0", "labels": "0", "k": 3}
+    page = {"format": "jule-page-edits-3", "run": "0", "labels": "0", "k": 3}
     (tmp_path / "edits.json").write_text(json.dumps(page))
     assert "apply it there first" in refused("cluster", *options, cwd=tmp_path)
     (tmp_path / "edits.json").write_text("{")

@@ -146,7 +146,7 @@ def test_apply_writes_edits_and_makes_the_page_again(jule, refused, copied, tmp_
     results = read_results(RunFolder(copied))
     image = int(np.flatnonzero(results.result.labels == 0)[-1])
     edits = {
-        "format": "jule-edits-2",
+        "format": "jule-page-edits-3",
         "run": results.id,
         "labels": labels_id(results.result.labels),
         "k": 3,

@@ -145,7 +145,7 @@ def test_errors_show_such_names_on_one_line(copy, arguments):
 
 def test_errors_of_edits_show_such_names(copy):
     result = json.loads((copy / RUN / "result.json").read_text())
-    edits = {"format": "jule-edits-2", "run": result["id"], "labels": CONTROL, "k": 2}
+    edits = {"format": "jule-page-edits-3", "run": result["id"], "labels": CONTROL, "k": 2}
     for change in ({"moves": [CONTROL]}, {CONTROL: 1}, {"run": CONTROL}, {"names": {CONTROL: ""}}):
         (copy / "edits.json").write_text(json.dumps({**edits, **change}))
         code, shown = on_terminal("apply", RUN, "edits.json", cwd=copy)

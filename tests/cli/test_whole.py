@@ -33,7 +33,7 @@ def files(folder):
 def write_edits(run, path):
     results = read_results(RunFolder(run))
     start = {"run": results.id, "labels": labels_id(results.result.labels)}
-    edits = {"format": "jule-edits-2", **start, "k": 3, "names": {"0": "zeros"}}
+    edits = {"format": "jule-page-edits-3", **start, "k": 3, "names": {"0": "zeros"}}
     path.write_text(json.dumps(edits))
     return path
 

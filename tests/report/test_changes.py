@@ -95,7 +95,7 @@ def test_another_number_of_clusters_is_applied_with_its_names(visit, images, tmp
         edits = json.loads(download(shown, "#save-json", tmp_path / "edits.json").read_text())
         shown.evaluate("jule.show(4)")
         assert "1 cluster has a name" in shown.inner_text("#edits-said")
-    assert edits["format"] == "jule-edits-2"
+    assert edits["format"] == "jule-page-edits-3"
     assert edits["k"] == 7
     named = {expected[edit["cluster"]]: edit["name"] for edit in edits["edits"]}
     assert named == {numbers.index(2): "twos", numbers.index(created): "new"}

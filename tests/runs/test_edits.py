@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jule.images import load_dataset
-from jule.runs.edits import apply_edits, parse_edits, read_edits
+from jule.runs.edits import EditSession, apply_edits, parse_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.page_edits import labels_id
 from jule.runs.results import read_found, read_results
@@ -41,10 +41,10 @@ def edits_for(run, /, **changes):
     """The file that a page of the run as it is would download."""
     results = read_results(run)
     edits = {
-        "format": "jule-edits-2",
+        "format": "jule-page-edits-3",
         "run": results.id,
         "labels": labels_id(results.result.labels),
-        "k": results.result.n_clusters,
+        "k": results.n_clusters,
         "names": {},
         "moves": [],
     }
@@ -254,9 +254,33 @@ def test_a_page_that_is_neither_of_these_is_refused(run):
         apply(run, middle)
 
 
+def test_the_shelf_comes_after_the_clusters_and_new_ones_after_it(run):
+    one, two, three = members(run, 0)[:3]
+    session = EditSession(run)
+    session.add(session.editor.shelve([one]))
+    session.write_labels()
+    moves = [move(two, K), move(three, K + 1)]
+    results, n_moved = apply(run, edits_for(run, moves=moves, names={str(K + 1): "new"}))
+    assert (n_moved, results.n_clusters) == (2, K + 1)
+    assert results.labels[[one, two, three]].tolist() == [-1, -1, K]
+    assert results.recut()[1][K] == "new"
+
+
+def test_a_page_without_clusters_can_be_edited(run):
+    session = EditSession(run)
+    session.add(session.editor.shelve(range(N)))
+    session.write_labels()
+    edits = edits_for(run, edits=[{"edit": "move", "images": [5, 6], "to": None}])
+    assert edits["k"] == 0
+    results, n_moved = apply(run, edits)
+    assert (n_moved, results.n_clusters) == (2, 1)
+    assert np.flatnonzero(results.labels != -1).tolist() == [5, 6]
+
+
 BAD = {
     "another format": ({"format": "jule-edits-9"}, "format"),
-    "an earlier format": ({"format": "jule-edits-1"}, "make the page again"),
+    "the first format": ({"format": "jule-edits-1"}, "make the page again"),
+    "a format that counts the shelf": ({"format": "jule-edits-2"}, "make the page again"),
     "another run": ({"run": "00000000"}, "another run"),
     "no run": ({"run": None}, "'run' must be"),
     "other labels": ({"labels": "00000000"}, "older than"),

@@ -86,6 +86,31 @@ def test_a_table_of_ones_own_needs_two_columns(copied, jule, tmp_path):
     assert results.result.labels[results.names.index("001.png")] == results.shelf
 
 
+def test_a_number_that_no_cluster_has_is_not_that_of_a_name_in_the_same_table(
+    copied, jule, tmp_path
+):
+    rows = [row for row in rows_of(copied) if row["cluster"] == "0"][:2]
+    rows[0]["name"] = "dogs"  # the new cluster 3
+    rows[1]["cluster"] = "3"  # of its own
+    done = jule("import-labels", copied, written(tmp_path / "two.csv", rows))
+    assert done.exit_code == 0, done.output
+    after = {row["path"]: row for row in rows_of(copied)}
+    assert [after[row["path"]]["name"] for row in rows] == ["dogs", ""]
+    assert [after[row["path"]]["cluster"] for row in rows] == ["3", "4"]
+
+
+def test_what_is_on_the_shelf_and_called_so_needs_no_number(copied, jule, tmp_path):
+    session = EditSession(RunFolder(copied))
+    session.add(session.editor.shelve([0, 1]))
+    session.write_labels()
+    rows = [row | {"name": "unsure"} for row in rows_of(copied)[:2]]
+    for number, found in (("3", "-1"), ("", "-1"), ("2", "2")):
+        rows[0]["cluster"] = number
+        done = jule("import-labels", copied, written(tmp_path / "two.csv", rows))
+        assert done.exit_code == 0, done.output
+        assert [row["cluster"] for row in rows_of(copied)[:2]] == [found, "-1"]
+
+
 BAD = {
     b"": "the columns must be path, and name or cluster, got nothing",
     b"path,rank\n": "line 1: the columns must be path, and name or cluster, got path, rank",

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from jule.runs.edits import EditSession, StaleError, apply_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.results import read_results
 from tests.report.made import run_of
+from tests.sealing import reseal
 
 N, K = 60, 4
 
@@ -236,3 +238,37 @@ def test_a_cut_keeps_linked_pictures_of_the_shelf_together(run):
     session.add(session.editor.shelve(everything))
     session.add(session.editor.cut(3))  # of what would be there
     assert session.results().shelf == 0
+
+
+def test_the_shelf_stays_where_links_allow_no_fewer_clusters(run):
+    session = EditSession(run)
+    session.add(session.editor.cut(2))
+    one, two = (np.flatnonzero(session.state.labels == label) for label in session.state.numbers)
+    session.add(session.editor.shelve(one[:2].tolist()))
+    for other in (one, two):
+        session.add(session.editor.cannot_link(one[:1].tolist(), other[-1:].tolist()))
+    shelved = np.flatnonzero(session.state.labels == -1)
+    results = session.results()
+    assert results.result.tree.fewest == results.shelf == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels, _ = results.recut(1)
+        session.add(session.editor.cut(1))
+    for found in (labels, session.state.labels):
+        assert np.flatnonzero(found == -1).tolist() == shelved.tolist()
+
+
+@pytest.mark.parametrize("number", [-1, 10**7 + 1, 2**31 - 1, True])
+def test_numbers_of_clusters_that_no_run_has_are_refused(run, number):
+    result = json.loads(run.path("result.json").read_text())
+    run.path("result.json").write_text(json.dumps(result | {"numbers": [0, 1, 2, number]}))
+    reseal(run.folder)
+    with pytest.raises(ValueError, match=r"result\.json.*the numbers of its clusters"):
+        read_results(run)
+
+
+def test_names_of_every_number_of_clusters_have_plain_numbers(run):
+    session = EditSession(run)
+    session.add(session.editor.name(0, "cats"))
+    for k in (None, K, K + 1):
+        assert json.dumps(session.results().recut(k)[1]) == '{"0": "cats"}'

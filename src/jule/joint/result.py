@@ -462,7 +462,7 @@ def recut_numbers(
     [0, 1, 2, 3]
     """
     m = _reachable(result.tree, k)
-    if m == (result.n_clusters if shelf is None else shelf):
+    if (m == result.n_clusters) if shelf is None else (k == shelf):  # as `recut` decides it
         return np.arange(result.n_clusters, dtype=np.int32)
     if shelf is not None:
         m = _clusters_beside(result, k, config, shelf)

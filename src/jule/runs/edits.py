@@ -23,8 +23,8 @@ from jule.runs.folder import RunFolder
 from jule.runs.import_labels import Row, rows_as_edits
 from jule.runs.manifest import DamagedError, describe
 from jule.runs.names import EDITS, LABELS, LABELS_AUTO, RESULT
+from jule.runs.page_edits import EARLIER_FORMATS, PageEdits, page_as_edits, parse_page_edits
 from jule.runs.page_edits import FORMAT as PAGE_FORMAT
-from jule.runs.page_edits import PageEdits, page_as_edits, parse_page_edits
 from jule.runs.results import RunResults, read_found, read_log
 from jule.runs.tables import labels_csv
 
@@ -230,7 +230,7 @@ def parse_edits(value: Any) -> EditLog | PageEdits:
     0
     """
     written = value.get("format") if isinstance(value, dict) else None
-    if written == "jule-edits-1":
+    if written in EARLIER_FORMATS:
         raise ValueError(
             "these edits were made on a page of an earlier version: make the page again with "
             "jule report, and edit there"

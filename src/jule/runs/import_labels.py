@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,7 +141,7 @@ def rows_as_edits(
     of that name. If none has it, and most pictures of a cluster are given that name, the cluster
     is named; otherwise these pictures become a new cluster. Where a row gives no name, or the one
     that the cluster has, its number counts: numbers are those of labels.csv, -1 is the shelf, and
-    numbers that no cluster has make new clusters.
+    numbers that no cluster has make new clusters. What is on the shelf and called so needs none.
 
     Parameters
     ----------
@@ -161,19 +161,22 @@ def rows_as_edits(
     """
     samples = _find(editor, rows, indices, where)
     labels, names = editor.state.labels, {**editor.state.names, SHELF: SHELF_NAME}
+    known = set(editor.state.numbers.tolist())
     by_name: dict[str, list[int]] = {}
     by_number: dict[int, list[int]] = {}
     for row, sample in zip(rows, samples, strict=True):
         number = int(labels[sample])
         if row.name and row.name != names.get(number, ""):
             by_name.setdefault(row.name, []).append(sample)
+        elif row.name == SHELF_NAME and row.cluster not in known:
+            continue  # tables of earlier versions have a number of its own for the shelf
         elif row.cluster is not None and row.cluster != number:
             by_number.setdefault(row.cluster, []).append(sample)
     before = editor.log.done
     for name in sorted(by_name):
         _to_name(editor, name, by_name[name])
     for number in sorted(by_number):
-        editor.add(_to_number(editor, number, by_number[number]))
+        editor.add(_to_number(editor, number, by_number[number], known))
     return list(editor.log.in_effect[before:])
 
 
@@ -251,7 +254,9 @@ def _mostly(state: Corrected, samples: list[int]) -> int | None:
     return label if 2 * inside > int((state.labels == label).sum()) else None
 
 
-def _to_number(editor: Editor, number: int, samples: list[int]) -> Edit:
+def _to_number(editor: Editor, number: int, samples: list[int], known: Set[int]) -> Edit:
+    """Return the edit that puts pictures into the cluster of a number, if the table knew it."""
     if number == SHELF:
         return editor.shelve(samples)
-    return editor.move(samples, number if (editor.state.labels == number).any() else None)
+    is_there = number in known and (editor.state.labels == number).any()
+    return editor.move(samples, number if is_there else None)

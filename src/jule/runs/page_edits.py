@@ -1,7 +1,7 @@
-"""Edits as the page downloads them, in the format "jule-edits-2".
+"""Edits as the page downloads them, in the format "jule-page-edits-3".
 
 They are turned into edits that name pictures (`jule.corrections`), which any run understands. Names
-and moves by numbers of clusters are what other programs may write, and pages made before.
+and moves by numbers of clusters are what other programs may write.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from jule.joint.result import Result, recut, recut_names
 from jule.runs.corrected import base_of
 from jule.runs.results import RunResults
 
-FORMAT = "jule-edits-2"
+FORMAT = "jule-page-edits-3"
+EARLIER_FORMATS = ("jule-edits-1", "jule-edits-2")  # `k` of the last counted the shelf
 KEYS = {"format", "run", "labels", "k", "names", "moves", "edits", "clusters"}
 
 
@@ -37,11 +38,12 @@ class PageEdits:
     labels
         The labels that the page was made from; see `labels_id`.
     k
-        The number of clusters shown on the page when the edits were made.
+        The number of clusters shown on the page when the edits were made, without the shelf.
     names
         Names by cluster; an empty name removes the old one.
     moves
-        (image, path, cluster) of every image that was moved.
+        (image, path, cluster) of every image that was moved. The cluster after the others is the
+        shelf, if there is one; those after it are new.
     requests
         Edits in their order, after these moves and names; see `jule.corrections.requests`. A
         cluster is given by one of its images.
@@ -60,7 +62,7 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
 
     Examples
     --------
-    >>> edits = {"format": "jule-edits-2", "run": "5f3a", "labels": "0b", "k": 4}
+    >>> edits = {"format": "jule-page-edits-3", "run": "5f3a", "labels": "0b", "k": 4}
     >>> parse_page_edits({**edits, "names": {"0": "cats"}}).names
     {0: 'cats'}
     """
@@ -72,8 +74,8 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
         raise ValueError("'run' must be the identifier of the run that the edits belong to")
     if not isinstance(labels, str):
         raise ValueError("'labels' must be the identifier of the labels that the edits start from")
-    if not _is_whole(k) or k < 1:
-        raise ValueError(f"'k' must be the number of clusters that were shown, got {k!r}")
+    if not _is_whole(k) or k < 0:
+        raise _wrong_k(k)
     names, moves = value.get("names", {}), value.get("moves", [])
     if not isinstance(names, dict):
         raise ValueError("'names' must be an object that maps cluster numbers to names")
@@ -90,6 +92,10 @@ def parse_page_edits(value: Mapping[str, Any]) -> PageEdits:
         tuple(_parse_move(move) for move in moves),
         tuple(requests),
     )
+
+
+def _wrong_k(k: Any) -> ValueError:
+    return ValueError(f"'k' must be the number of clusters that were shown, got {k!r}")
 
 
 def _is_whole(value: Any) -> bool:
@@ -181,12 +187,15 @@ def page_as_edits(
     if edits.k != n_clusters:
         add(editor.cut(edits.k))
     changed = np.flatnonzero(moved != shown)
-    groups = {}
+    place = None if shelf is None else int(shown.max())  # of the shelf, after the clusters
     for cluster in np.unique(moved[changed]).tolist():
+        joining = changed[moved[changed] == cluster]
+        if cluster == place:
+            add(editor.shelve(joining))
+            continue
         stays = np.flatnonzero((moved == cluster) & (shown == cluster))
         others = editor.pictures(editor.typical_of(stays)) if len(stays) else ()
-        groups[cluster] = editor.pictures(changed[moved[changed] == cluster])
-        add(Edit("move", groups[cluster], others, run=results.id))
+        add(Edit("move", editor.pictures(joining), others, run=results.id))
     for cluster, name in edits.names.items():
         inside = np.flatnonzero(moved == cluster)
         if len(inside) == 0 or name == names.get(cluster):
@@ -245,6 +254,8 @@ def _shown(
             "these edits were made on a page that is older than the run's labels: make the page "
             f"again with jule report {where}"
         )
+    if edits.k == 0 and shelf != 0:  # all images are on the shelf of a page without clusters
+        raise _wrong_k(edits.k)
     return base, recut_names(base, names, edits.k, results.config, shelf)
 
 

@@ -44,7 +44,6 @@ from jule.runs.names import (
     member_tree,
 )
 from jule.runs.tables import (
-    MOST_INDEX,
     Columns,
     LabelTable,
     label_columns,
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from jule.joint.lowdim import Map
 
 Scores = Mapping[str, Mapping[str, float]]
+MOST_NUMBER = 10**7  # of a cluster: memory grows with the largest one
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,8 @@ class RunResults:
         cut = recut(self.result, k, self.config, self.shelf)
         branches = recut_numbers(self.result, k, self.config, self.shelf)
         numbers = numbers_of_branches(branches, self.numbers, self.next_number)
-        return numbers[cut], {number: known[number] for number in numbers if number in known}
+        names = {number: known[number] for number in numbers.tolist() if number in known}
+        return numbers[cut], names
 
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""
@@ -441,8 +442,8 @@ def _number(value: Any) -> float:
 
 def _numbers(values: Any) -> tuple[int, ...]:
     whole = isinstance(values, list) and all(type(one) is int for one in values)
-    if not whole or any(not 0 <= one <= MOST_INDEX for one in values):
-        raise ValueError("the numbers of its clusters are not whole numbers")
+    if not whole or any(not 0 <= one <= MOST_NUMBER for one in values):
+        raise ValueError(f"the numbers of its clusters are not between 0 and {MOST_NUMBER}")
     return tuple(values)
 
 

@@ -48,7 +48,7 @@ function asEdits() {
   const groups = [...view.branches.keys()].filter((group) => view.sizes[group]);
   const named = groups.filter((group) => names.has(view.branches[group]) && !isShelf(group));
   return {
-    format: "jule-edits-2",
+    format: "jule-page-edits-3",
     run: SUMMARY.run,
     labels: SUMMARY.labels,
     k: shown,
