@@ -59,10 +59,12 @@ class Embedding(Experiment):
 
     name = "embedding"
     title = "1-NN error and trustworthiness in 2, 10 and 30 dimensions (appendix)"
-    expected = "1 h"
+    expected = "2 h"
     datasets = ("mnist",)
     options = ("datasets", "seeds", "methods")
-    published = (Request(methods=("PCA", "OURS", "OURS + neighbours"), seeds=1),)
+    published = (
+        Request(methods=("PCA", "NCA", "Autoencoder", "OURS", "OURS + neighbours"), seeds=1),
+    )
 
     def cells(self, request: Request) -> list[Cell]:
         names = {method.name: method.name for method in METHODS}
