@@ -17,6 +17,8 @@ from jule import JULE, Run
 from jule.evaluation import ari, nmi
 from jule.images import load_dataset
 from jule.locks import LockedError
+from jule.runs.edits import EditSession
+from jule.runs.folder import RunFolder
 
 QUICK = {"min_images": 800, "epochs": 1.0, "n_periods": 2}
 ONE_STEP = {"min_images": 100, "epochs": 0.1, "n_periods": 1}
@@ -245,6 +247,21 @@ def test_a_saved_model_has_its_images_for_exports_and_the_page(tmp_path):
     loaded.save(tmp_path / "run", overwrite=True)  # its images are not lost with the old run
     assert loaded.report().sheets is not None
     assert Run(tmp_path / "run").report().sheets is not None
+
+
+def test_the_shelf_of_a_loaded_run_stays_beside_the_clusters(fitted, tmp_path):
+    fitted.save(tmp_path / "run")
+    session = EditSession(RunFolder(tmp_path / "run"))
+    session.add(session.editor.shelve([3, 40, 90]))
+    session.write_labels()
+    loaded = JULE.load(tmp_path / "run")
+    assert loaded.n_clusters_ == 6
+    assert np.flatnonzero(loaded.labels_ == 5).tolist() == [3, 40, 90]
+    np.testing.assert_array_equal(loaded.recut(5), loaded.labels_)
+    for k in (2, 8):
+        labels = loaded.recut(k)
+        assert np.unique(labels).tolist() == list(range(k + 1))
+        assert np.flatnonzero(labels == k).tolist() == [3, 40, 90]
 
 
 def test_copies_share_a_cluster_at_every_cut():

@@ -111,7 +111,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_
         (n,) cluster of every sample: `labels_sf_`, `labels_rc_`, or the clusters without learning,
-        chosen without true classes; see `jule.joint.finish`.
+        chosen without true classes; see `jule.joint.finish`. Of a run that was loaded with pictures
+        on the shelf, these have the last one, ``n_clusters_ - 1``.
     labels_sf_
         (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
         without further training. For an ensemble: samples that are together in the clusterings of
@@ -138,7 +139,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The suggested number of clusters and its score; None if `n_clusters` was given.
     n_clusters_
         Number of clusters in `labels_`. Exact copies share a cluster, so it is at most the number
-        of different samples; a warning says if that is fewer than `n_clusters`.
+        of different samples; a warning says if that is fewer than `n_clusters`. A shelf counts.
     sample_shape_
         Shape of one sample.
     result_
@@ -374,10 +375,11 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return labels for a different number of clusters, without training.
 
         Exact copies share a cluster, so there are at most as many clusters as different samples; a
-        warning says if that is fewer than k.
+        warning says if that is fewer than k. The shelf of a run that was loaded is not one of the
+        k: it stays as it is, after the others.
         """
         check_is_fitted(self)
-        return recut(self.result_, k, self._results.config)
+        return recut(self.result_, k, self._results.config, self._results.shelf)
 
     def report(self, images: NDArray | None = None, **options: Any) -> Report:
         """Make the page of the fitted model; a notebook displays it.
