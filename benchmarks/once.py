@@ -60,7 +60,7 @@ def write_edits(run: Path, k: int) -> Path:
     """Write edits that name one of k clusters, as the page of a run downloads them."""
     page = (run / "report.html").read_text(encoding="utf-8")
     data = re.search(r'<script type="application/json" id="run">(.*?)</script>', page, re.DOTALL)
-    version = re.search(r'"(jule-edits-\d+)"', page)
+    version = re.search(r'"(jule-(?:page-)?edits-\d+)"', page)
     if data is None or version is None:
         raise RuntimeError(f"{run / 'report.html'} is not a page of the expected form")
     summary = json.loads(data[1])["summary"]
