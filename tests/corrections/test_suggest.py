@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jule.corrections import Base, PictureIndex
@@ -81,6 +81,7 @@ def test_what_was_refused_split_or_kept_apart_is_not_suggested_again():
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 6))
+@example(43, 2)  # a share of 0 that rounding made negative
 def test_shares_of_branches_are_those_of_plain_loops(seed, k):
     graph, _, editor = scene(seed, k=k)
     base, labels, w = editor.base, editor.state.labels, dense(graph)
@@ -96,7 +97,8 @@ def test_shares_of_branches_are_those_of_plain_loops(seed, k):
         rest = cluster & ~inside
         stays = w[np.ix_(inside, rest)].sum() + w[np.ix_(rest, inside)].sum()
         leaves = w[np.ix_(inside, ~inside)].sum() + w[np.ix_(~inside, inside)].sum()
-        assert found.share == pytest.approx(stays / leaves if leaves > 0 else 0.0)
+        assert found.share >= 0
+        assert found.share == pytest.approx(stays / leaves if leaves > 0 else 0.0, abs=1e-9)
 
 
 def test_two_groups_in_one_cluster_are_strangers_and_split_off_exactly():

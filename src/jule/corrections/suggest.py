@@ -195,12 +195,13 @@ def strangers(
     share = np.ones(len(own))
     np.divide(stays, leaves, out=share, where=leaves > 1e-9)
     share[leaves <= 1e-9] = 0.0  # joined only because nothing else was left
+    np.clip(share, 0.0, 1.0, out=share)  # differences of sums can be a little below 0 or above 1
     nodes = np.flatnonzero(fits)
     nodes = nodes[np.lexsort((-size[nodes], share[nodes]))]
     _, first = np.unique(label[nodes], return_index=True)
     best = nodes[np.sort(first)]
     return [
-        Stranger(int(label[node]), int(node), int(size[node]), float(min(share[node], 1.0)))
+        Stranger(int(label[node]), int(node), int(size[node]), float(share[node]))
         for node in best[:count]
     ]
 
