@@ -241,6 +241,20 @@ def test_other_data_is_not_resumed(jule, refused, arrays, copied):
     assert "the data differs from that of" in message
 
 
+def test_the_memory_of_a_large_run_is_said_before_it_starts(jule, tmp_path, monkeypatch):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).integers(0, 255, (30, 8, 8), np.uint8))
+    monkeypatch.setattr("jule.runs.cost.estimate_memory", lambda *_, **__: 5.1e9)
+    monkeypatch.setattr("jule.memory.available_memory", lambda: 10**10)
+
+    def stopped(*_, **__):
+        raise ValueError("enough")
+
+    monkeypatch.setattr("jule.runs.folder.create_run", stopped)
+    done = jule("cluster", tmp_path / "a.npy", "-k", 3, "--out", tmp_path / "run")
+    assert "clustering will take about 5.1 GB of memory" in done.output
+    assert "enough" in done.output
+
+
 def test_a_run_that_does_not_fit_into_memory_is_not_started(refused, tmp_path, monkeypatch):
     np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 255, (30, 8, 8), "u1"))
     monkeypatch.setattr("jule.memory.available_memory", lambda: 10**8)

@@ -37,7 +37,7 @@ from jule.cli.reading import (
     warn_of_small_pictures,
 )
 from jule.features.registry import AUTO, PIXELS
-from jule.memory import check_memory
+from jule.memory import check_memory, format_bytes
 from jule.progress import progress_bars, reading_bar
 from jule.ranks import LostRankError
 from jule.runs.names import EDITS
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from jule.images import Samples
     from jule.runs.folder import RunFolder
 
+MENTIONED_MEMORY = 2**30  # bytes that a run needs; less is not mentioned
 LOADING = "loading; the first start compiles kernels, for up to a minute"
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -271,6 +272,8 @@ def cluster(
     shape, is_encoded = data.samples.shape[1:], encoder is not None
     needed = estimate_memory(len(data), shape, config, encoded=is_encoded)
     check_memory(round(needed), f"clustering {counted(len(data), 'image')}")
+    if needed > MENTIONED_MEMORY:
+        say(f"clustering will take about {format_bytes(round(needed))} of memory")
     if encoder is not None:
         from jule.features.base import check_pictures
 

@@ -43,7 +43,7 @@ class Faces(Experiment):
     expected = "40 min"
     datasets = ("ytf-frames", TESTED_ON)
     options = ("datasets", "seeds")
-    published = (Request(datasets=("ytf-frames",), seeds=2),)
+    published = (Request(datasets=("ytf-frames",)),)
 
     def cells(self, request: Request) -> list[Cell]:
         supplied = ("ytf",) if has_dataset("ytf") else ()
