@@ -1,4 +1,4 @@
-"""Numbers on the command line, and what is said of one that cannot be used."""
+"""Parse numbers on the command line, with an error for those that cannot be used."""
 
 from __future__ import annotations
 
