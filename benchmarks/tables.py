@@ -17,7 +17,6 @@ from jule.paper.tables import fill_pages, markdown
 ROOT = Path(__file__).parent.parent
 MARKER = "benchmark"
 SHARE = "jule's share of that"
-TRUST_SEEDS = 3
 
 
 def _times(found: dict[str, Any]) -> list[list[str]]:
@@ -406,14 +405,12 @@ def folder(results: Path) -> str:
     return markdown(header, rows)
 
 
-def _claims(results: Path) -> list[tuple[str, int, list[dict[str, Any]]]]:
-    """Return the name, the number of classes and the seeds of every set that `trust` finished."""
-    found = read_measured(results, "trust").items()
-    return [
-        (name, each["clusters"], list(each["seeds"].values()))
-        for name, each in found
-        if len(each["seeds"]) == TRUST_SEEDS
-    ]
+def _seeds(results: Path, benchmark: str) -> dict[str, tuple[int, list[dict[str, Any]]]]:
+    """Return the number of classes and the seeds of every set that a benchmark measured."""
+    return {
+        name: (each["clusters"], list(each["seeds"].values()))
+        for name, each in read_measured(results, benchmark).items()
+    }
 
 
 def confidence(results: Path) -> str:
@@ -424,7 +421,7 @@ def confidence(results: Path) -> str:
         return f"{np.mean(values):.3f}" if values else "–"
 
     rows = []
-    for name, _, seeds in _claims(results):
+    for name, (_, seeds) in _seeds(results, "trust").items():
         listed, hits, wrong = (
             sum(seed["doubts"][what] for seed in seeds)
             for what in ("listed", "listed and wrong", "wrong")
@@ -446,12 +443,15 @@ def confidence(results: Path) -> str:
 
 def suggested(results: Path) -> str:
     """Render the suggested numbers of clusters, and the scores of the clusters they lead to."""
-    rows = []
-    for name, k, seeds in _claims(results):
+    rows, given = [], _seeds(results, "trust")
+    for name, (k, seeds) in _seeds(results, "suggested").items():
         best = ", ".join(f"{seed['suggested'][0]}" for seed in seeds)
         others = "; ".join(", ".join(map(str, seed["suggested"][1:])) for seed in seeds)
-        pairs = [("nmi", "ac"), ("nmi, suggested", "ac, suggested")]
-        cells = [" / ".join(mean_and_spread(seeds, score) for score in pair) for pair in pairs]
+        both = [given[name][1] if name in given else [], seeds]
+        cells = [
+            " / ".join(mean_and_spread(runs, score) for score in ("nmi", "ac")) if runs else "–"
+            for runs in both
+        ]
         rows.append([name, f"{k}", best, others, *cells])
     header = ["", "classes", "suggested, per seed", "next best, per seed"]
     return markdown([*header, "NMI / AC with the true number", "with the suggested one"], rows)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.rules import branch_shares, thin
+from benchmarks.rules import branch_shares, colour_shares, fitted_here, thin
 
 from jule.forward import affinity_graph, agglomerate, nearest_neighbors
 
@@ -37,3 +37,20 @@ def test_thinning_keeps_a_quarter_of_the_neighbours_nearest_first():
     assert (np.diff(thinned.distances, axis=1) >= 0).all()
     for some, every in zip(thinned.indices, neighbors.indices, strict=True):
         assert set(some) < set(every)
+
+
+def test_images_of_one_colour_are_neighbours_by_colour():
+    images = np.zeros((60, 2, 2, 3), np.uint8)
+    images[30:, ..., 2] = 255
+    images[:, 0, 0, 0] = np.tile(np.arange(30), 2)  # all different, of the same coarse colour
+    labels = np.repeat([0, 1], 30)
+    np.testing.assert_allclose(colour_shares(images, labels), 1.0)
+    assert colour_shares(images, np.tile([0, 1], 30)).mean() == pytest.approx(0.5, abs=0.2)
+
+
+def test_a_rule_fitted_with_labels_finds_what_a_part_knows():
+    rng = np.random.default_rng(0)
+    is_right = rng.random(200) < 0.5
+    part, noise = is_right + 0.3 * rng.normal(size=200), rng.random(200)
+    found = fitted_here([part, noise], rng.integers(0, 4, 200), is_right)
+    assert found[is_right].mean() > 0.8 > 0.2 > found[~is_right].mean()

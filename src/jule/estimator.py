@@ -120,9 +120,10 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     labels_rc_
         (n,) RC: the final representation clustered again.
     confidence_
-        (n,) fraction of each sample's affinity that lies within its own cluster, averaged over the
-        final representation and the samples as they were given; for an ensemble, also with the
-        fraction of its networks that agree.
+        (n,) how likely each sample is to be with its class, from 0 to 1. It follows from the
+        fraction of its affinity that lies within its own cluster, in the final representation and
+        among the samples as they were given, and for an ensemble, from the fraction of its networks
+        that agree.
     embedding_
         (n, 160) final representation of the samples, as unit vectors; that of vectors has one value
         more than they have, and an ensemble has as much for each network.

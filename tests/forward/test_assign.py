@@ -14,6 +14,7 @@ from jule.forward.assign import (
     graph_weights,
     label_confidence,
     modularity,
+    own_fractions,
 )
 
 
@@ -104,16 +105,56 @@ def test_one_cluster_has_no_modularity_and_full_confidence():
     np.testing.assert_allclose(label_confidence([graph], together), 1.0)
 
 
-def test_confidence_is_a_weighted_mean_over_graphs():
+def two_graphs() -> tuple[list[Digraph], np.ndarray]:
     samples, _ = random_case(0)
     blurred = samples + 0.5 * np.random.default_rng(1).normal(size=samples.shape)
     labels = (samples[:, 0] > np.median(samples[:, 0])).astype(np.int32)
-    graphs = [affinity_graph(nearest_neighbors(each, 5)) for each in (samples, blurred)]
+    return [affinity_graph(nearest_neighbors(each, 5)) for each in (samples, blurred)], labels
+
+
+def test_own_fractions_are_weighted_over_graphs():
+    graphs, labels = two_graphs()
     weights = graph_weights(graphs, labels)
-    apart = [label_confidence([graph], labels) for graph in graphs]
-    np.testing.assert_allclose(label_confidence(graphs, labels), np.dot(weights, apart))
+    apart = [own_fractions([graph], labels) for graph in graphs]
+    np.testing.assert_allclose(own_fractions(graphs, labels), np.dot(weights, apart))
     assert sum(weights) == pytest.approx(1.0)
     assert 0.0 < weights[0] < 1.0
+
+
+def test_confidence_is_nearer_to_the_mean_the_less_the_graphs_agree():
+    graphs, labels = two_graphs()
+    x, y = ([float(v) for v in own_fractions([graph], labels)] for graph in graphs)
+    n, a, b = len(x), sum(x) / len(x), sum(y) / len(y)
+    covariance = sum((x[i] - a) * (y[i] - b) for i in range(n))
+    r = covariance / (sum((v - a) ** 2 for v in x) * sum((v - b) ** 2 for v in y)) ** 0.5
+    assert 0.1 < r < 0.9
+    own = own_fractions(graphs, labels)
+    mean = sum(own) / n
+    expected = [mean + r * (v - mean) for v in own]
+    np.testing.assert_allclose(label_confidence(graphs, labels), expected)
+
+
+def test_one_graph_or_two_equal_ones_leave_the_fractions_as_they_are():
+    graphs, labels = two_graphs()
+    for some in (graphs[:1], [graphs[0], graphs[0]]):
+        np.testing.assert_allclose(label_confidence(some, labels), own_fractions(some, labels))
+
+
+def test_a_graph_that_is_sure_of_everything_leaves_the_order():
+    graphs, labels = two_graphs()
+    inside = [[j for j in np.flatnonzero(labels == labels[i]) if j != i][:5] for i in range(30)]
+    whole = Digraph(np.array(inside, np.int32), graphs[0].weights, 1.0)
+    found = label_confidence([whole, graphs[1]], labels)
+    np.testing.assert_allclose(found, own_fractions([whole, graphs[1]], labels))
+    assert np.ptp(found) > 0.0
+
+
+def test_graphs_that_contradict_each_other_tell_samples_not_apart():
+    clear = affinity_graph(nearest_neighbors(np.array([[0.0], [1.0], [8.0], [9.0]]), 1))
+    labels = np.array([0, 0, 0, 1])
+    reverse = Digraph(np.array([[3], [3], [0], [2]], np.int32), clear.weights, 1.0)
+    found = label_confidence([clear, reverse], labels)
+    np.testing.assert_allclose(found, found.mean())
 
 
 @pytest.mark.parametrize(
@@ -140,12 +181,14 @@ def test_votes_count_a_third():
     shares = [[(votes[:, i] == cluster).mean() for cluster in range(4)] for i in some]
     expected = (2 * cluster_fractions(graphs, labels, some) + shares) / 3
     np.testing.assert_allclose(found, expected)
-    own = label_confidence(graphs, labels, votes)[some]
+    own = own_fractions(graphs, labels, votes)[some]
     np.testing.assert_allclose(own, expected[np.arange(3), labels[some]])
+    agreed = (2 * label_confidence(graphs, labels) + (votes == labels).mean(axis=0)) / 3
+    np.testing.assert_allclose(label_confidence(graphs, labels, votes), agreed)
     every = np.arange(len(labels))
     fractions = cluster_fractions(graphs, labels, every)
     np.testing.assert_allclose(fractions.sum(axis=1), 1.0)
-    np.testing.assert_allclose(fractions[every, labels], label_confidence(graphs, labels))
+    np.testing.assert_allclose(fractions[every, labels], own_fractions(graphs, labels))
 
 
 def test_without_affinity_all_neighbours_count_alike():

@@ -128,15 +128,18 @@ def label_confidence(
     labels: NDArray[np.integer],
     votes: NDArray[np.integer] | None = None,
 ) -> NDArray[np.float64]:
-    """Return the fraction of each sample's affinity, to and from others, within its own cluster.
+    """Return how likely it is that each sample is with its class, from 0 to 1.
 
-    At most a third as many neighbours count for a sample as its cluster has samples: in a cluster
-    of a dozen, most of 20 neighbours have to be elsewhere, however sound the cluster is.
+    It is the fraction of its affinity within its own cluster (`own_fractions`), brought nearer to
+    the mean of all samples: m + r (x - m). Two graphs are two measurements of the same thing, and r
+    is the correlation of their fractions over the samples, at least 0. What one graph says of a
+    sample and the other does not bear out is taken for chance. With one graph, or where one of them
+    has the same fraction for all samples, r is 1.
 
     Parameters
     ----------
     graphs
-        Digraphs over the same samples, one or two; the fractions are weighted by `graph_weights`.
+        Digraphs over the same samples: the learned one, and that of the inputs if it is known.
     labels
         (n,) clusters.
     votes
@@ -150,12 +153,59 @@ def label_confidence(
     >>> label_confidence([graph], np.array([0, 0, 0, 1])).tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
+    fractions = [_own_fraction(graph, labels) for graph in graphs]
+    found = _weighted(fractions, graphs, labels)
+    mean, r = found.mean(), _reliability(fractions)
+    return _with_votes(mean + r * (found - mean), labels, votes)
+
+
+def own_fractions(
+    graphs: Sequence[Digraph],
+    labels: NDArray[np.integer],
+    votes: NDArray[np.integer] | None = None,
+) -> NDArray[np.float64]:
+    """Return the fraction of each sample's affinity, to and from others, within its own cluster.
+
+    At most a third as many neighbours count for a sample as its cluster has samples: in a cluster
+    of a dozen, most of 20 neighbours have to be elsewhere, however sound the cluster is. The
+    fractions of two graphs are weighted by `graph_weights`. Parameters are those of
+    `label_confidence`.
+
+    Examples
+    --------
+    >>> from jule.forward import affinity_graph, nearest_neighbors
+    >>> graph = affinity_graph(nearest_neighbors([[0.0], [1.0], [8.0], [9.0]], k=1))
+    >>> own_fractions([graph], np.array([0, 0, 0, 1])).tolist()
+    [1.0, 1.0, 0.0, 0.0]
+    """
+    fractions = [_own_fraction(graph, labels) for graph in graphs]
+    return _with_votes(_weighted(fractions, graphs, labels), labels, votes)
+
+
+def _weighted(
+    fractions: Sequence[NDArray[np.float64]], graphs: Sequence[Digraph], labels: NDArray[np.integer]
+) -> NDArray[np.float64]:
     mean: NDArray[np.float64] = np.zeros(len(labels))
-    for graph, weight in zip(graphs, graph_weights(graphs, labels), strict=True):
-        mean += weight * _own_fraction(graph, labels)
-    if votes is not None:
-        mean = (2.0 * mean + (votes == labels).mean(axis=0)) / 3.0
+    for fraction, weight in zip(fractions, graph_weights(graphs, labels), strict=True):
+        mean += weight * fraction
     return mean
+
+
+def _reliability(fractions: Sequence[NDArray[np.float64]]) -> float:
+    """Return the correlation of the fractions in two graphs, at least 0; 1 if it is not known."""
+    if len(fractions) < 2 or any(np.ptp(fraction) == 0.0 for fraction in fractions):
+        return 1.0
+    learned, given = fractions
+    return float(np.clip(np.corrcoef(learned, given)[0, 1], 0.0, 1.0))
+
+
+def _with_votes(
+    found: NDArray[np.float64], labels: NDArray[np.integer], votes: NDArray[np.integer] | None
+) -> NDArray[np.float64]:
+    if votes is None:
+        return found
+    agreed: NDArray[np.float64] = (2.0 * found + (votes == labels).mean(axis=0)) / 3.0
+    return agreed
 
 
 def graph_weights(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> tuple[float, ...]:
@@ -237,7 +287,7 @@ def cluster_fractions(
     Returns
     -------
     NDArray
-        (m, k) fractions; those of a sample's own cluster are its `label_confidence`.
+        (m, k) fractions; those of a sample's own cluster are its `own_fractions`.
 
     Examples
     --------

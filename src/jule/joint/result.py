@@ -56,10 +56,9 @@ class Result:
         The origin of `labels`: ``"sf"``, ``"rc"``, ``"linkage"`` (the clustering without learning)
         or ``"edited"``.
     confidence
-        (n,) fraction of each sample's affinity that lies within its own cluster, from 0 to 1: a
-        weighted mean over the graph of the final representation and that of the inputs. The learned
-        graph alone would be too sure, because the network was trained on such labels; it counts the
-        less, the less the clusters show in the inputs (`jule.forward.assign.graph_weights`). For an
+        (n,) how likely each sample is to be with its class, from 0 to 1. It follows from the
+        fraction of its affinity that lies within its own cluster, in the graph of the final
+        representation and in that of the inputs; see `jule.forward.assign.label_confidence`. For an
         ensemble, the fraction of its networks that agree counts one third; see
         `jule.joint.ensemble.member_votes`.
     tree

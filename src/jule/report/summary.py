@@ -14,7 +14,7 @@ from jule.corrections.apply import SHELF, start
 from jule.corrections.edits import without_unlinked
 from jule.corrections.suggest import same_pairs, strangers
 from jule.forward import Digraph
-from jule.forward.assign import centre_distances, cluster_fractions
+from jule.forward.assign import centre_distances, cluster_fractions, own_fractions
 from jule.forward.init import cluster_means
 from jule.joint.result import Result
 from jule.runs.corrected import base_of
@@ -250,7 +250,8 @@ def doubtful_samples(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int6
     The samples with the least confidence come first.
     """
     # Another cluster can have more affinity than the own one only if that has less than half.
-    unsure = np.flatnonzero(result.confidence < 0.5)
+    own = own_fractions(result.graphs, result.labels, result.votes)
+    unsure = np.flatnonzero(own < 0.5)
     unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
     others = np.empty(len(unsure), np.int64)
     rows = max(1, BLOCK_CELLS // result.n_clusters)

@@ -63,8 +63,7 @@ function openImage(image) {
   const head = dialogHead("image-dialog-title", nameOf(image), groupColour(group),
     isDecided(image)
       ? `put into ${groupName(group)} by hand`
-      : `in ${groupName(group)}, ${MEMBERS.length ? "" : "like "}`
-        + `${percent(view.confidence[image])} ${MEMBERS.length ? "sure" : "of its neighbours"}`);
+      : `in ${groupName(group)}, ${percent(view.confidence[image])} sure`);
   const other = otherGroup(view, image);
   const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
   if (other.group >= 0) {

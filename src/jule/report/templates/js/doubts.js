@@ -35,8 +35,8 @@ function doubtsOfRun() {
 function doubtsOfCut() {
   const found = [];
   for (let i = 0; i < N; i++) {
-    if (isDecided(i) || view.confidence[i] >= 0.5) continue; // no other has more than half
-    if (otherGroup(view, i).share > view.confidence[i]) found.push(i);
+    if (isDecided(i) || view.inside[i] >= 0.5) continue; // no other has more than half
+    if (otherGroup(view, i).share > view.inside[i]) found.push(i);
   }
   const tiles = firstFew(found, DOUBTS_SHOWN, byDoubt(view))
     .map((image) => [image, otherGroup(view, image).group]);

@@ -27,14 +27,14 @@ function look() {
   const own = shown === K_RUN;
   const k = own ? NUMBERS.length : nodes.length;
   const votes = votesFor(base, k);
-  const { sure, shares, counting } = confidenceIn(labels, votes);
+  const { sure, inside, shares, counting } = confidenceIn(labels, votes);
   for (let i = 0; i < N; i++) sure[i] = Math.min(1, Math.max(0, sure[i] + unexplained[i]));
   for (const image of decided) sure[image] = 1;
   if (BY_HAND) for (let i = 0; i < N; i++) if (BY_HAND[i]) sure[i] = 1;
   view = describe(labels, sure, k + created.length);
   view.base = base;
   if (IS_SAMPLE && own) view.sizes = sizesOfRun(view.k, changesHere());
-  Object.assign(view, { votes, shares, counting });
+  Object.assign(view, { votes, inside, shares, counting });
   view.nodes = nodes; // null while the tree of the labels is on its way
   const numbers = own ? NUMBERS : numbersOf(nodes);
   view.branches = [...numbers, ...created.map(({ branch }) => branch)];

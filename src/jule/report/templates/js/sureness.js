@@ -1,5 +1,6 @@
 // How sure the images are, for any clusters, by the rule of jule.forward.assign: the share of an
-// image's affinity, to and from its neighbours, that is in its own cluster.
+// image's affinity, to and from its neighbours, that is in its own cluster, brought nearer to the
+// mean by as much as the two kinds of neighbours disagree.
 
 const PER_NEIGHBOR = 3; // images of a cluster, for each neighbour that counts
 const DISTRUST = 4; // how steeply the learned neighbours lose weight where those before disagree
@@ -11,24 +12,57 @@ const AFFINITY = Float64Array.from({ length: 256 }, (_, code) => (code / 255) **
 // only the nearest of them. Added to whatever is computed here, so that nothing jumps.
 let unexplained = new Float32Array(N);
 
-// The confidence in clusters, and what it follows from: how much each kind of neighbours counts,
-// and how many neighbours of every image do.
+// The confidence in clusters, and what it follows from: the share of an image's affinity within its
+// cluster, how much each kind of neighbours counts, and how many neighbours of every image do.
 function confidenceIn(labels, votes) {
-  const sure = new Float32Array(N);
-  if (!NEAR) return { sure: sure.fill(1), shares: [], counting: null };
-  const counting = countingNeighbors(labels);
-  const shares = graphShares(labels).map((share) => share * (1 - AGREEMENT));
-  GRAPHS.forEach((graph, kind) => {
-    const { own, all } = affinities(graph, labels, counting);
-    for (let i = 0; i < N; i++) {
-      const inside = all[i] > 0 ? Math.min(1, own[i] / all[i]) : countedAlike(graph, labels, i);
-      sure[i] += shares[kind] * inside;
-    }
-  });
-  for (const vote of votes) {
-    for (let i = 0; i < N; i++) sure[i] += AGREEMENT * (vote[i] === labels[i]) / votes.length;
+  if (!NEAR) {
+    const sure = new Float32Array(N).fill(1);
+    return { sure, inside: sure, shares: [], counting: null };
   }
-  return { sure, shares, counting };
+  const counting = countingNeighbors(labels);
+  const weights = graphShares(labels);
+  const fractions = GRAPHS.map((graph) => fractionsInside(graph, labels, counting));
+  const inside = new Float32Array(N);
+  fractions.forEach((fraction, kind) => {
+    for (let i = 0; i < N; i++) inside[i] += weights[kind] * fraction[i];
+  });
+  const [mean, r] = [meanOf(inside), reliability(fractions)];
+  const sure = inside.map((share) => mean + r * (share - mean));
+  const shares = weights.map((weight) => weight * (1 - AGREEMENT));
+  if (votes.length) [inside, sure].forEach((found) => addVotes(found, labels, votes));
+  return { sure, inside, shares, counting };
+}
+
+function fractionsInside(graph, labels, counting) {
+  const { own, all } = affinities(graph, labels, counting);
+  return own.map((part, i) =>
+    (all[i] > 0 ? Math.min(1, part / all[i]) : countedAlike(graph, labels, i)));
+}
+
+function addVotes(found, labels, votes) {
+  for (let i = 0; i < N; i++) found[i] *= 1 - AGREEMENT;
+  for (const vote of votes) {
+    for (let i = 0; i < N; i++) found[i] += AGREEMENT * (vote[i] === labels[i]) / votes.length;
+  }
+}
+
+function meanOf(values) {
+  let sum = 0;
+  for (const value of values) sum += value;
+  return sum / values.length;
+}
+
+// The correlation of the shares by the two kinds of neighbours, at least 0; 1 if it is not known.
+function reliability([first, second]) {
+  if (!second) return 1;
+  const [a, b] = [meanOf(first), meanOf(second)];
+  let [both, one, other] = [0, 0, 0];
+  for (let i = 0; i < N; i++) {
+    both += (first[i] - a) * (second[i] - b);
+    one += (first[i] - a) ** 2;
+    other += (second[i] - b) ** 2;
+  }
+  return one && other ? Math.min(1, Math.max(0, both / Math.sqrt(one * other))) : 1;
 }
 
 // At most a third as many neighbours count for an image as its cluster has images.
