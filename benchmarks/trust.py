@@ -33,18 +33,35 @@ from jule.runs.results import RunResults
 SEEDS = 3
 PIXELS = ("usps", "digits", "umist", "mnist-test", "cmu-pie", "coil20", "coil100", "mnist")
 PHOTOS, FLOWER_PIXELS = "flowers17, photos", "flowers17, pixels"
-SETS = (PHOTOS, *PIXELS, FLOWER_PIXELS)
+UNEQUAL = ", unequal"  # at the end of a name: classes of unequal sizes
+SETS = (PHOTOS, *PIXELS, FLOWER_PIXELS, *(name + UNEQUAL for name in (PHOTOS, "digits", "usps")))
 SIDE = 64  # of the flowers whose pixels are clustered
+RATIO = 8  # of the largest unequal class to the smallest
 
 
 def load(name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64], str]:
     """Return the images of a set, their classes, and what the clustering sees of them."""
+    if name.endswith(UNEQUAL):
+        images, classes, features = load(name.removesuffix(UNEQUAL))
+        some = unequal_classes(classes)
+        return images[some], classes[some], features
     if name == PHOTOS:
         return *flowers(), "photos"
     if name == FLOWER_PIXELS:
         return *flowers(SIDE), "pixels"
     data = load_dataset(name)
     return data.images, data.labels, "pixels"
+
+
+def unequal_classes(classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of a part of a set whose class sizes fall geometrically, in random order."""
+    rng = np.random.default_rng(0)
+    numbers = rng.permutation(np.unique(classes))
+    kept = []
+    for number, share in zip(numbers, np.geomspace(1, 1 / RATIO, len(numbers)), strict=True):
+        rows = np.flatnonzero(classes == number)
+        kept.append(rng.choice(rows, max(2, round(len(rows) * share)), replace=False))
+    return np.sort(np.concatenate(kept))
 
 
 def judge(confidence: NDArray[np.floating], is_right: NDArray[np.bool_]) -> dict[str, float]:
@@ -130,7 +147,12 @@ def measure_sets(name: str, what: str, measure: Callable[[str, int, Path], dict[
         for seed in range(given.seeds):
             seeds[str(seed)] = measure(one, seed, given.runs)
             print(one, seed, seeds[str(seed)], flush=True)
-        measured[one] = {"clusters": len(np.unique(load(one)[1])), "seeds": seeds}
+        _, sizes = np.unique(load(one)[1], return_counts=True)
+        measured[one] = {
+            "clusters": len(sizes),
+            "largest class / smallest": float(sizes.max() / sizes.min()),
+            "seeds": seeds,
+        }
         write(name, f"python -m benchmarks.{name}", settings, measured)
 
 
