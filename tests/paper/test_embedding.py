@@ -14,6 +14,7 @@ from jule.paper.numbers import paper_embedding
 
 TINY = {
     "PCA": {},
+    "PCA (test images not centred)": {},
     "NCA": {"samples": 60, "iterations": 2},
     "Autoencoder": {"epochs": 1, "batch_size": 500},
     "Param. t-SNE": {"epochs": 1, "batch_size": 500},

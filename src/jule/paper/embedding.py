@@ -155,7 +155,7 @@ class Embedding(Experiment):
         shown = {}
         for method in METHODS:
             path = results / self._path(method, self.datasets[0], 2, 0)
-            if path.exists():
+            if path.exists() and not method.is_control:
                 shown[method.name] = read_record(path)["shown"]
         return {f"{self.name}/{self.name}.svg": partial(draw_positions, shown)} if shown else {}
 
