@@ -8,10 +8,12 @@ Resampling: every sample keeps a random quarter of its neighbours, the samples a
 clusters again, and this is repeated. A sample agrees if it would be with its class, were the new
 clusters the classes. Branches: the smallest share, over the branches of its cluster that contain a
 sample, of the affinity of a branch that stays in the cluster. Warps: the share of its own cluster
-among the neighbours of small warps of an image. Fitted with labels: what a model predicts that was
-told which images are right, of all other clusters or of nine tenths of all images. The latter also
-knows the sizes of clusters and, for images in colour, the share of the own cluster among the
-neighbours by colour; a rule without labels can hardly do better.
+among the neighbours of small warps of an image. By pixels: with neighbours by pixels instead of
+those by colours, edges and textures. Nearer to the mean: the share of the own cluster as
+m + r (x - m), where r is the correlation of the shares in both graphs. Fitted with labels: what a
+model predicts that was told which images are right, of all other clusters or of nine tenths of all
+images. The latter also knows the sizes of clusters and, for images in colour, the share of the own
+cluster among the neighbours by colour; a rule without labels can hardly do better.
 """
 
 from __future__ import annotations
@@ -32,13 +34,30 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import RESULTS, write
-from benchmarks.trust import FLOWER_PIXELS, PHOTOS, PIXELS, SEEDS, judge, load, purities, run_name
+from benchmarks.trust import (
+    PHOTOS,
+    SEEDS,
+    SETS,
+    judge,
+    load,
+    purities,
+    run_name,
+)
 from jule.backward import embed
 from jule.backward.augment import small_warps
 from jule.backward.embedder import as_images
 from jule.evaluation import with_own_class
-from jule.forward import Digraph, MergeTree, Neighbors, affinity_graph, nearest_neighbors
+from jule.features.appearance import can_be_described
+from jule.forward import (
+    Digraph,
+    MergeTree,
+    Neighbors,
+    affinity_graph,
+    nearest_neighbors,
+    prepare,
+)
 from jule.forward.assign import (
+    borne_out,
     count_votes,
     graph_weights,
     label_confidence,
@@ -51,6 +70,7 @@ from jule.joint.clustering import (
     cut_tree,
     initial_clusters,
     merge_tree,
+    represent,
 )
 from jule.joint.config import Config
 from jule.joint.result import Result
@@ -61,7 +81,6 @@ RESAMPLED = 20  # clusterings per graph
 KEPT = 0.25  # fraction of the neighbours that each of them keeps
 WARPS = 4  # per image
 COLOURS = 4  # intensities per channel of a histogram of colours
-SETS = (PHOTOS, FLOWER_PIXELS, *PIXELS)
 
 
 def thin(neighbors: Neighbors, rng: np.random.Generator) -> Neighbors:
@@ -156,6 +175,18 @@ def colour_shares(images: NDArray[np.uint8], labels: NDArray[np.integer]) -> NDA
     return own_fractions([affinity_graph(nearest_neighbors(histograms, 20))], labels)
 
 
+def _nearer_to_mean(
+    shares: NDArray[np.float64], parts: list[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return shares nearer to their mean by as much as the shares in two graphs disagree."""
+    if any(np.ptp(part) == 0.0 for part in parts):
+        return shares
+    learned, given = parts
+    r = max(0.0, float(np.corrcoef(learned, given)[0, 1]))
+    found: NDArray[np.float64] = shares.mean() + r * (shares - shares.mean())
+    return found
+
+
 def fitted_elsewhere(
     parts: list[NDArray[np.float64]], labels: NDArray[np.integer], is_right: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
@@ -189,7 +220,7 @@ def score(name: str, run: RunFolder) -> dict[str, Any]:
     labels = result.labels
     assert result.input_neighbors is not None
     is_right = with_own_class(classes, labels)
-    weights = graph_weights(result.graphs, labels)
+    weights = graph_weights(result.graphs, borne_out(result.graphs, labels))
     near = [own_fractions([graph], labels) for graph in result.graphs]
     again = [
         resampled_agreement(neighbors, result, config)
@@ -199,7 +230,8 @@ def score(name: str, run: RunFolder) -> dict[str, Any]:
     in_use, resampled = label_confidence(result.graphs, labels), np.dot(weights, again)
     rules = {
         "in use": in_use,
-        "not brought nearer to the mean": np.dot(weights, near),
+        "without sizes": np.dot(weights, near),
+        "nearer to the mean": _nearer_to_mean(np.dot(weights, near), near),
         "resampled": resampled,
         "2/3 in use, 1/3 resampled": (2 * in_use + resampled) / 3,
         "2/3 in use, 1/3 branches": (2 * in_use + branch[0]) / 3,
@@ -207,13 +239,16 @@ def score(name: str, run: RunFolder) -> dict[str, Any]:
         "1/3 in use, resampled, branches": (in_use + resampled + branch[0]) / 3,
     }
     parts = [*near, *again, *branch]
-    if name != PHOTOS:
+    images = load(name)[0]
+    if not name.startswith(PHOTOS):
+        if can_be_described(images):
+            pixels = represent(prepare(images, config.preparation), config).graph
+            rules["by pixels"] = label_confidence([result.graph, pixels], labels)
         rules["warps"] = warped_shares(name, run, results)
         parts.append(rules["warps"])
     rules["purity (needs labels)"] = purities(classes, labels)
     if not is_right.all():
         rules["fitted elsewhere (needs labels)"] = fitted_elsewhere(parts, labels, is_right)
-        images = load(name)[0]
         if images.ndim == 4:
             parts.append(colour_shares(images, labels))
         rules["fitted here (needs labels)"] = fitted_here(parts, labels, is_right)

@@ -260,7 +260,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 constraints=constraints,
                 progress=show,
             )
-            result = finish(state, config, first_copies=copies, progress=show)
+            result = finish(state, config, samples=vectors, first_copies=copies, progress=show)
             learned_map = requested_map(result, config, device=self.device, progress=show)
         seconds = time.perf_counter() - started
         results = new_results(

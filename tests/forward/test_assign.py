@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jule.forward import Digraph, affinity_graph, nearest_neighbors
 from jule.forward.assign import (
+    borne_out,
     cluster_affinities,
     cluster_fractions,
     graph_weights,
@@ -105,71 +106,69 @@ def test_one_cluster_has_no_modularity_and_full_confidence():
     np.testing.assert_allclose(label_confidence([graph], together), 1.0)
 
 
-def two_graphs() -> tuple[list[Digraph], np.ndarray]:
+def two_graphs(share: float = 0.5) -> tuple[list[Digraph], np.ndarray]:
     samples, _ = random_case(0)
     blurred = samples + 0.5 * np.random.default_rng(1).normal(size=samples.shape)
-    labels = (samples[:, 0] > np.median(samples[:, 0])).astype(np.int32)
+    labels = (samples[:, 0] > np.quantile(samples[:, 0], share)).astype(np.int32)
     return [affinity_graph(nearest_neighbors(each, 5)) for each in (samples, blurred)], labels
 
 
 def test_own_fractions_are_weighted_over_graphs():
     graphs, labels = two_graphs()
-    weights = graph_weights(graphs, labels)
+    weights = graph_weights(graphs, borne_out(graphs, labels))
     apart = [own_fractions([graph], labels) for graph in graphs]
     np.testing.assert_allclose(own_fractions(graphs, labels), np.dot(weights, apart))
     assert sum(weights) == pytest.approx(1.0)
     assert 0.0 < weights[0] < 1.0
 
 
-def test_confidence_is_nearer_to_the_mean_the_less_the_graphs_agree():
-    graphs, labels = two_graphs()
-    x, y = ([float(v) for v in own_fractions([graph], labels)] for graph in graphs)
-    n, a, b = len(x), sum(x) / len(x), sum(y) / len(y)
-    covariance = sum((x[i] - a) * (y[i] - b) for i in range(n))
-    r = covariance / (sum((v - a) ** 2 for v in x) * sum((v - b) ** 2 for v in y)) ** 0.5
-    assert 0.1 < r < 0.9
+def test_confidence_counts_sizes_by_as_much_as_the_inputs_do_not_show_the_clusters():
+    graphs, labels = two_graphs(0.8)
+    sizes = [(labels == cluster).sum() for cluster in labels]
+    assert set(sizes) == {24, 6}
+    q = modularity(graphs[1], labels) / modularity(graphs[0], labels)
+    assert 0.1 < q < 0.9
     own = own_fractions(graphs, labels)
-    mean = sum(own) / n
-    expected = [mean + r * (v - mean) for v in own]
+    expected = [
+        f * (15 / 24) ** (1.0 - q) if size == 24 else 1.0 - (1.0 - f) * (6 / 15) ** (1.0 - q)
+        for f, size in zip(own, sizes, strict=True)
+    ]
     np.testing.assert_allclose(label_confidence(graphs, labels), expected)
 
 
-def test_one_graph_or_two_equal_ones_leave_the_fractions_as_they_are():
+def test_equal_clusters_have_their_fractions_as_confidence():
     graphs, labels = two_graphs()
+    np.testing.assert_allclose(label_confidence(graphs, labels), own_fractions(graphs, labels))
+
+
+def test_sizes_are_believed_if_the_inputs_show_the_clusters_or_are_not_known():
+    graphs, labels = two_graphs(0.8)
     for some in (graphs[:1], [graphs[0], graphs[0]]):
         np.testing.assert_allclose(label_confidence(some, labels), own_fractions(some, labels))
 
 
-def test_a_graph_that_is_sure_of_everything_leaves_the_order():
-    graphs, labels = two_graphs()
-    inside = [[j for j in np.flatnonzero(labels == labels[i]) if j != i][:5] for i in range(30)]
-    whole = Digraph(np.array(inside, np.int32), graphs[0].weights, 1.0)
-    found = label_confidence([whole, graphs[1]], labels)
-    np.testing.assert_allclose(found, own_fractions([whole, graphs[1]], labels))
-    assert np.ptp(found) > 0.0
-
-
-def test_graphs_that_contradict_each_other_tell_samples_not_apart():
-    clear = affinity_graph(nearest_neighbors(np.array([[0.0], [1.0], [8.0], [9.0]]), 1))
-    labels = np.array([0, 0, 0, 1])
-    reverse = Digraph(np.array([[3], [3], [0], [2]], np.int32), clear.weights, 1.0)
-    found = label_confidence([clear, reverse], labels)
-    np.testing.assert_allclose(found, found.mean())
+def test_numbers_without_samples_are_no_clusters():
+    graphs, labels = two_graphs(0.8)
+    np.testing.assert_allclose(
+        label_confidence(graphs, 3 * labels + 1), label_confidence(graphs, labels)
+    )
 
 
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        ([0, 0], (1.0, 0.0)),  # the inputs show the clusters as well
-        ([0, 1], (0.0, 1.0)),  # not at all
-        ([1, 0], (0.5, 0.5)),  # the learned graph does not show them itself
+        ([0, 0], 1.0),  # the inputs show the clusters as well
+        ([0, 1], 0.0),  # not at all
+        ([1, 0], 0.0),  # the learned graph does not show them itself
     ],
 )
 def test_a_learned_graph_counts_as_far_as_the_inputs_bear_it_out(order, expected):
     clear = affinity_graph(nearest_neighbors(np.array([[0.0], [1.0], [8.0], [9.0]]), 1))
     mixed = affinity_graph(nearest_neighbors(np.array([[0.0], [8.0], [1.0], [9.0]]), 1))
     graphs = [(clear, mixed)[place] for place in order]
-    assert graph_weights(graphs, np.array([0, 0, 1, 1])) == expected
+    q = borne_out(graphs, np.array([0, 0, 1, 1]))
+    assert q == expected
+    assert graph_weights(graphs, q) == (expected, 1.0 - expected)
 
 
 def test_votes_count_a_third():

@@ -105,6 +105,7 @@ def test_of_peaks_about_equally_high_the_smallest_is_suggested(gap, k):
         ({3: (0.4, 0.9), 6: (0.6, 0.85)}, 3),  # the silhouette splits clusters of the graph
         ({3: (0.4, 0.9), 6: (0.6, 0.895)}, 6),  # which are no clusters of the graph here
         ({3: (0.4, 0.9), 4: (0.5, 0.88), 5: (0.6, 0.87)}, 3),  # no peak before the best score
+        ({3: (0.4, 0.9), 5: (0.45, 0.895), 9: (0.8, 0.8)}, 3),  # then the graph decides alone
         ({3: (0.4, 0.8), 6: (0.2, 0.9)}, 3),  # nothing is split only because the graph allows it
     ],
 )

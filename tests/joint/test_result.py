@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.forward.assign import label_confidence, modularity
-from jule.joint.clustering import examine_inputs
+from jule.joint.clustering import examine_appearance, examine_inputs
 from jule.joint.config import Config
 from jule.joint.result import (
     cluster_shares,
@@ -307,3 +307,37 @@ def test_linkage_keeps_copies_together():
     found = finish(state, FOUR, embedding=noise, first_copies=copies)
     assert found.chosen == "linkage"
     np.testing.assert_array_equal(found.labels[120:], found.labels[:3])
+
+
+def photographs(n=40, side=16, seed=0):
+    """Pictures of two colours, whose place in the picture is random."""
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 60, (n, side, side, 3), np.uint8)
+    for number, image in enumerate(images):
+        y, x = rng.integers(0, side // 2, 2)
+        image[y : y + side // 2, x : x + side // 2, number % 2] = 255
+    return images
+
+
+def test_pictures_in_colour_are_given_by_what_they_look_like():
+    images = photographs()
+    colours = np.arange(40, dtype=np.int32) % 2
+    config = Config(n_clusters=2)
+    found = finish(
+        State(labels=colours),
+        config,
+        embedding=around_centres(10)[:40],
+        samples=images,
+    )
+    looks = examine_appearance(images, config)
+    np.testing.assert_array_equal(found.input_neighbors.indices, looks.neighbors.indices)
+    assert found.input_sigma2 == looks.graph.sigma2
+    assert modularity(looks.graph, colours) > 0.3
+    np.testing.assert_allclose(found.confidence, found.confidence_in(found.labels))
+
+
+def test_grey_pictures_are_given_by_their_pixels():
+    grey = photographs().max(axis=3)
+    found = finish(State(labels=TRUE[::3]), FOUR, embedding=around_centres(10), samples=grey)
+    inputs = examine_inputs(grey, FOUR)
+    np.testing.assert_array_equal(found.input_neighbors.indices, inputs.neighbors.indices)

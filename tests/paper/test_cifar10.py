@@ -48,6 +48,12 @@ def test_twice_the_codes_are_measured_on_few_images_only(measure):
     assert list(record["rows"]["K-means, twice the codes"]) == ["300"]
 
 
+def test_codes_can_be_learned_on_more_patches(measure):
+    _, record = measure("K-means of more patches")
+    assert record["settings"]["n_patches"] == 15_000
+    assert list(record["rows"]["K-means, ten times the patches"]) == ["300"]
+
+
 def test_layers_of_the_network_classify_digits(measure, tmp_path):
     cell, record = measure("JULE", seed=1)
     assert list(record["rows"]) == ["conv1", "conv2", "conv1&2"]

@@ -130,11 +130,13 @@ def label_confidence(
 ) -> NDArray[np.float64]:
     """Return how likely it is that each sample is with its class, from 0 to 1.
 
-    It is the fraction of its affinity within its own cluster (`own_fractions`), brought nearer to
-    the mean of all samples: m + r (x - m). Two graphs are two measurements of the same thing, and r
-    is the correlation of their fractions over the samples, at least 0. What one graph says of a
-    sample and the other does not bear out is taken for chance. With one graph, or where one of them
-    has the same fraction for all samples, r is 1.
+    It follows from the fraction of its affinity within its own cluster, f (`own_fractions`), and
+    from the size of the cluster: by chance, neighbours are in a large cluster more often than in a
+    small one. Where s = n / (K m) is the mean size of the clusters, divided by that of its own one,
+    it is f s^(1 - q) in clusters larger than the mean, and 1 - (1 - f) s^(q - 1) in smaller ones.
+    How much sizes count thus depends on how far the inputs bear the clusters out: q is 1 if they
+    show them as clearly as the learned graph does (`borne_out`), and the sizes of the clusters are
+    then taken for those of the classes.
 
     Parameters
     ----------
@@ -153,10 +155,9 @@ def label_confidence(
     >>> label_confidence([graph], np.array([0, 0, 0, 1])).tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
-    fractions = [_own_fraction(graph, labels) for graph in graphs]
-    found = _weighted(fractions, graphs, labels)
-    mean, r = found.mean(), _reliability(fractions)
-    return _with_votes(mean + r * (found - mean), labels, votes)
+    q = borne_out(graphs, labels)
+    found = _weighted_fractions(graphs, labels, q)
+    return _with_votes(_relative_to_size(found, labels, q), labels, votes)
 
 
 def own_fractions(
@@ -178,25 +179,28 @@ def own_fractions(
     >>> own_fractions([graph], np.array([0, 0, 0, 1])).tolist()
     [1.0, 1.0, 0.0, 0.0]
     """
-    fractions = [_own_fraction(graph, labels) for graph in graphs]
-    return _with_votes(_weighted(fractions, graphs, labels), labels, votes)
+    found = _weighted_fractions(graphs, labels, borne_out(graphs, labels))
+    return _with_votes(found, labels, votes)
 
 
-def _weighted(
-    fractions: Sequence[NDArray[np.float64]], graphs: Sequence[Digraph], labels: NDArray[np.integer]
+def _weighted_fractions(
+    graphs: Sequence[Digraph], labels: NDArray[np.integer], q: float
 ) -> NDArray[np.float64]:
     mean: NDArray[np.float64] = np.zeros(len(labels))
-    for fraction, weight in zip(fractions, graph_weights(graphs, labels), strict=True):
-        mean += weight * fraction
+    for graph, weight in zip(graphs, graph_weights(graphs, q), strict=True):
+        mean += weight * _own_fraction(graph, labels)
     return mean
 
 
-def _reliability(fractions: Sequence[NDArray[np.float64]]) -> float:
-    """Return the correlation of the fractions in two graphs, at least 0; 1 if it is not known."""
-    if len(fractions) < 2 or any(np.ptp(fraction) == 0.0 for fraction in fractions):
-        return 1.0
-    learned, given = fractions
-    return float(np.clip(np.corrcoef(learned, given)[0, 1], 0.0, 1.0))
+def _relative_to_size(
+    fractions: NDArray[np.float64], labels: NDArray[np.integer], q: float
+) -> NDArray[np.float64]:
+    sizes = np.bincount(labels)
+    s = len(labels) / np.count_nonzero(sizes) / sizes[labels]
+    relative: NDArray[np.float64] = np.where(
+        s < 1.0, fractions * s ** (1.0 - q), 1.0 - (1.0 - fractions) * s ** (q - 1.0)
+    )
+    return relative
 
 
 def _with_votes(
@@ -208,13 +212,37 @@ def _with_votes(
     return agreed
 
 
-def graph_weights(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> tuple[float, ...]:
+def graph_weights(graphs: Sequence[Digraph], q: float) -> tuple[float, ...]:
     """Return how much each graph counts for the confidence in labels.
 
     The graph of a representation that was trained on such labels is sure of them, whatever they
-    are. It counts as much as the inputs bear it out: w = q^4, where q is the modularity of the
-    labels in the graph of the inputs, divided by that in the learned graph. The graph of the inputs
-    counts 1 - w.
+    are. It counts q^4, as far as the inputs bear it out, and the graph of the inputs 1 - q^4.
+
+    Parameters
+    ----------
+    graphs
+        The learned graph, and that of the inputs if it is known.
+    q
+        See `borne_out`.
+
+    Examples
+    --------
+    >>> from jule.forward import affinity_graph, nearest_neighbors
+    >>> graph = affinity_graph(nearest_neighbors([[0.0], [1.0], [9.0]], k=1))
+    >>> graph_weights([graph, graph], 0.5), graph_weights([graph], 1.0)
+    ((0.0625, 0.9375), (1.0,))
+    """
+    if len(graphs) == 1:
+        return (1.0,)
+    weight = q**DISTRUST
+    return (weight, 1.0 - weight)
+
+
+def borne_out(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> float:
+    """Return how far the inputs bear out what the learned graph shows of clusters, from 0 to 1.
+
+    It is q, the modularity of the labels in the graph of the inputs, divided by that in the learned
+    graph. It is 0 where one of them does not show the clusters, and 1 if the inputs are not known.
 
     Parameters
     ----------
@@ -226,18 +254,15 @@ def graph_weights(graphs: Sequence[Digraph], labels: NDArray[np.integer]) -> tup
     Examples
     --------
     >>> from jule.forward import affinity_graph, nearest_neighbors
-    >>> learned = affinity_graph(nearest_neighbors([[0.0], [0.1], [9.0], [9.1]], k=2))
-    >>> given = affinity_graph(nearest_neighbors([[0.0], [2.0], [3.0], [5.0]], k=2))
-    >>> [round(w, 2) for w in graph_weights([learned, given], np.array([0, 0, 1, 1]))]
-    [0.0, 1.0]
+    >>> clear = affinity_graph(nearest_neighbors([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]], k=2))
+    >>> blurred = affinity_graph(nearest_neighbors([[0.0], [1.0], [3.0], [4.0], [5.0], [6.0]], k=2))
+    >>> round(borne_out([clear, blurred], np.array([0, 0, 0, 1, 1, 1])), 2)
+    0.52
     """
     if len(graphs) == 1:
-        return (1.0,)
+        return 1.0
     learned, given = (modularity(graph, labels) for graph in graphs)
-    if learned <= 0.0:  # one cluster, or nothing that either graph could say
-        return (0.5, 0.5)
-    weight = min(max(given / learned, 0.0), 1.0) ** DISTRUST
-    return (weight, 1.0 - weight)
+    return min(max(given / learned, 0.0), 1.0) if learned > 0.0 else 0.0
 
 
 def _own_fraction(graph: Digraph, labels: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -300,7 +325,8 @@ def cluster_fractions(
     place = np.full(len(labels), -1)
     place[samples] = np.arange(m)
     found = np.zeros((m, k))
-    for graph, share in zip(graphs, graph_weights(graphs, labels), strict=True):
+    shares = graph_weights(graphs, borne_out(graphs, labels))
+    for graph, share in zip(graphs, shares, strict=True):
         counting = _counting(graph, labels)
         # Without any affinity, neighbours count alike.
         has_none = _both_ways(graph, counting)[samples] == 0

@@ -115,10 +115,10 @@ def choose_n_clusters(
 ) -> Choice:
     """Suggest a number of clusters from the scores of the cuts of a merge tree.
 
-    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). The
-    silhouette tends to split classes, so of the numbers up to that with the largest score, only
-    those count whose modularity is about the largest. Of peaks that are about equally high, the
-    smallest number is taken. One tree gives all cuts, so nothing is trained or searched again.
+    The score is the mean silhouette plus the modularity of the clusters (`Space.measure`). Of peaks
+    that are about equally high, the smallest number is taken. The silhouette tends to split
+    classes: if a smaller number has a clearly larger modularity, the number with the largest
+    modularity is taken. One tree gives all cuts, so nothing is trained or searched again.
 
     Parameters
     ----------
@@ -168,18 +168,15 @@ def choose_n_clusters(
 def _suggested_place(evidence: Evidence) -> int:
     """Return the place of the suggested number of clusters in the evidence.
 
-    The silhouette rises where classes are split, and the modularity falls. So of the numbers up to
-    that with the largest score, only those count whose modularity is about the largest.
+    It is that of the highest peak of the score, unless a smaller number has a clearly larger
+    modularity: the silhouette rises where classes are split, and the modularity falls. Then it is
+    that of the largest modularity.
     """
     scores, inside = _scores(evidence), np.array([inside for _, _, inside in evidence])
     peaks = np.array(_peaks(scores))
-    tie = TIE * HIGHEST
-    best = peaks[scores[peaks] >= scores.max() - tie][0]
-    largest = inside[: best + 1].max()
-    joined = peaks[(peaks <= best) & (inside[peaks] >= largest - TIE)]
-    if len(joined) == 0:
-        return int(inside[: best + 1].argmax())
-    return int(joined[scores[joined] >= scores[joined].max() - tie][0])
+    best = int(peaks[scores[peaks] >= scores.max() - TIE * HIGHEST][0])
+    joined = int(inside[: best + 1].argmax())
+    return joined if inside[joined] > inside[best] + TIE else best
 
 
 def _scores(evidence: Evidence) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from jule.features.appearance import can_be_described, describe_appearance
 from jule.forward import (
     Digraph,
     MergeTree,
@@ -219,6 +220,26 @@ def examine_inputs(
     """
     raw = represent(prepare(samples, config.preparation), config, progress, constraints)
     return Inputs.of(raw, merge_tree(raw, initial_clusters(raw, config), config))
+
+
+def examine_appearance(
+    samples: NDArray, config: Config, progress: Progress | None = None
+) -> Representation | None:
+    """Find the neighbours of pictures in colour by their colours, edges and textures.
+
+    Pixels are a poor witness of what photographs show, and the network was trained on clusters of
+    pixels. These histograms are neither. Return None for samples that have none.
+
+    Examples
+    --------
+    >>> images = np.random.default_rng(0).integers(0, 256, (9, 16, 16, 3), np.uint8)
+    >>> examine_appearance(images, Config()).graph.indices.shape
+    (9, 3)
+    """
+    if not can_be_described(samples):
+        return None
+    vectors = describe_appearance(samples, progress and partial(progress, "appearance"))
+    return represent(vectors, config, progress)
 
 
 def cut_tree(tree: MergeTree, k: int, config: Config) -> NDArray[np.int32]:

@@ -22,6 +22,7 @@ from jule.joint.clustering import (
     Representation,
     count_neighbors,
     cut_tree,
+    examine_appearance,
     examine_inputs,
     initial_clusters,
     merge_tree,
@@ -78,7 +79,8 @@ class Result:
         Silhouette and modularity of the cuts of the tree that were considered.
     input_neighbors, input_sigma2
         The nearest neighbours of the samples before learning, and sigma^2 of their graph; None if
-        they are not known.
+        they are not known. Pictures in colour have neighbours by colours, edges and textures; see
+        `jule.joint.clustering.examine_appearance`.
     member_trees
         The merge trees of the networks of an ensemble, each from its own representation.
     """
@@ -162,8 +164,9 @@ def finish(
     embedding
         The representation of the samples; needed for a state that was read from a file.
     samples
-        The samples; a state that was read from a file needs them to cluster the inputs again.
-        Without them, the inputs are left out of account.
+        The samples; a state that was read from a file needs them to cluster the inputs again, and
+        the confidence in pictures in colour needs them to compare how these look. Without them, the
+        inputs are left out of account, or pictures are compared by their pixels.
     first_copies
         (n,) index of the original of each sample; exact copies get the same label.
     progress
@@ -218,7 +221,10 @@ def finish(
     candidates = {name: found for name, found in candidates.items() if found.max() == fewest}
     chosen = _choose(candidates, graph, inputs)
     labels = candidates[chosen]
-    graphs = (graph,) if inputs is None else (graph, inputs.graph)
+    given: Inputs | Representation | None = inputs
+    if samples is not None:
+        given = examine_appearance(samples, config, progress) or inputs
+    graphs = (graph,) if given is None else (graph, given.graph)
     trees = state.member_trees or ()
     if config.ensemble > 1 and not trees:
         trees = cluster_members(representation.vectors, config, progress, state.constraints)
@@ -242,8 +248,8 @@ def finish(
         suggestions=suggested.candidates,
         choice=choice,
         evidence=suggested.evidence,
-        input_neighbors=None if inputs is None else inputs.neighbors,
-        input_sigma2=0.0 if inputs is None else inputs.graph.sigma2,
+        input_neighbors=None if given is None else given.neighbors,
+        input_sigma2=0.0 if given is None else given.graph.sigma2,
         member_trees=trees,
     )
 

@@ -1,6 +1,6 @@
 // How sure the images are, for any clusters, by the rule of jule.forward.assign: the share of an
-// image's affinity, to and from its neighbours, that is in its own cluster, brought nearer to the
-// mean by as much as the two kinds of neighbours disagree.
+// image's affinity, to and from its neighbours, that is in its own cluster, relative to the size of
+// the cluster by as much as the neighbours before learning do not show the clusters.
 
 const PER_NEIGHBOR = 3; // images of a cluster, for each neighbour that counts
 const DISTRUST = 4; // how steeply the learned neighbours lose weight where those before disagree
@@ -19,15 +19,16 @@ function confidenceIn(labels, votes) {
     const sure = new Float32Array(N).fill(1);
     return { sure, inside: sure, shares: [], counting: null };
   }
-  const counting = countingNeighbors(labels);
-  const weights = graphShares(labels);
-  const fractions = GRAPHS.map((graph) => fractionsInside(graph, labels, counting));
+  const sizes = sizesOf(labels);
+  const counting = countingNeighbors(labels, sizes);
+  const q = borneOut(labels);
+  const weights = graphShares(q);
   const inside = new Float32Array(N);
-  fractions.forEach((fraction, kind) => {
-    for (let i = 0; i < N; i++) inside[i] += weights[kind] * fraction[i];
+  GRAPHS.forEach((graph, kind) => {
+    const fractions = fractionsInside(graph, labels, counting);
+    for (let i = 0; i < N; i++) inside[i] += weights[kind] * fractions[i];
   });
-  const [mean, r] = [meanOf(inside), reliability(fractions)];
-  const sure = inside.map((share) => mean + r * (share - mean));
+  const sure = relativeToSize(inside, labels, sizes, q);
   const shares = weights.map((weight) => weight * (1 - AGREEMENT));
   if (votes.length) [inside, sure].forEach((found) => addVotes(found, labels, votes));
   return { sure, inside, shares, counting };
@@ -46,29 +47,24 @@ function addVotes(found, labels, votes) {
   }
 }
 
-function meanOf(values) {
-  let sum = 0;
-  for (const value of values) sum += value;
-  return sum / values.length;
+function sizesOf(labels) {
+  const sizes = new Int32Array(countOf(labels));
+  for (let i = 0; i < N; i++) sizes[labels[i]] += COUNTS ? COUNTS[i] : 1;
+  return sizes;
 }
 
-// The correlation of the shares by the two kinds of neighbours, at least 0; 1 if it is not known.
-function reliability([first, second]) {
-  if (!second) return 1;
-  const [a, b] = [meanOf(first), meanOf(second)];
-  let [both, one, other] = [0, 0, 0];
-  for (let i = 0; i < N; i++) {
-    both += (first[i] - a) * (second[i] - b);
-    one += (first[i] - a) ** 2;
-    other += (second[i] - b) ** 2;
-  }
-  return one && other ? Math.min(1, Math.max(0, both / Math.sqrt(one * other))) : 1;
+// Shares are smaller in clusters larger than the mean, and what lacks in them in smaller clusters.
+function relativeToSize(shares, labels, sizes, q) {
+  const all = sizes.reduce((sum, size) => sum + size, 0);
+  const mean = all / sizes.reduce((count, size) => count + (size > 0), 0);
+  const factors = Float64Array.from(sizes, (size) =>
+    (Math.min(size, mean) / Math.max(size, mean)) ** (1 - q));
+  return shares.map((share, i) => (sizes[labels[i]] > mean
+    ? share * factors[labels[i]] : 1 - (1 - share) * factors[labels[i]]));
 }
 
 // At most a third as many neighbours count for an image as its cluster has images.
-function countingNeighbors(labels) {
-  const sizes = new Int32Array(countOf(labels));
-  for (let i = 0; i < N; i++) sizes[labels[i]] += COUNTS ? COUNTS[i] : 1;
+function countingNeighbors(labels, sizes) {
   const most = sizes.map((size) => Math.min(NEAR, Math.max(1, Math.floor(size / PER_NEIGHBOR))));
   return Int32Array.from(labels, (label) => most[label]);
 }
@@ -101,12 +97,15 @@ function countedAlike({ near }, labels, image) {
 }
 
 // How much the neighbours as learned count, and those before learning.
-function graphShares(labels) {
-  if (GRAPHS.length === 1) return [1];
+function graphShares(q) {
+  return GRAPHS.length === 1 ? [1] : [q ** DISTRUST, 1 - q ** DISTRUST];
+}
+
+// How far the neighbours before learning show the clusters that the learned ones show, 0 to 1.
+function borneOut(labels) {
+  if (GRAPHS.length === 1) return 1;
   const [learned, given] = GRAPHS.map((graph) => modularity(graph, labels));
-  if (learned <= 0) return [0.5, 0.5];
-  const share = Math.min(1, Math.max(0, given / learned)) ** DISTRUST;
-  return [share, 1 - share];
+  return learned > 0 ? Math.min(1, Math.max(0, given / learned)) : 0;
 }
 
 function modularity({ near, codes }, labels) {
