@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from jule.files import parse_json
 from jule.report.arrays import BROWSER_TYPES
 from jule.report.layout import AXES
+from jule.report.page import BEGIN, END
 from jule.report.pictures import Sheets
 from jule.runs.folder import RunFolder
 from jule.runs.names import PAGE, PAGE_PICTURES
 
-BEGIN, END = b'<script type="application/json" id="run">', b"</script>"  # around its data
 INLINE = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]*)")
 BESIDE = re.compile(rf"{PAGE_PICTURES}/(sheet-[0-9a-f]{{16}}\.(png|jpg))")
 LARGEST_SIDE = 4096  # of a sheet and of all that is on it
@@ -61,8 +61,9 @@ def read_stored(run: RunFolder, run_id: str, n: int) -> StoredPage | None:
         Its identifier and its number of samples.
     """
     try:
-        _, _, data = run.read(PAGE).partition(BEGIN)
-        page = parse_json(data[: data.find(END)])
+        content = run.read(PAGE)
+        begin = content.index(BEGIN.encode()) + len(BEGIN)
+        page = parse_json(content[begin : content.index(END.encode(), begin)])
         if page["summary"]["run"] != run_id:
             return None
         arrays = page["arrays"]
