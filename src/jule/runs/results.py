@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from jule.corrections.edits import EditLog
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances
+from jule.forward.init import cluster_means
 from jule.joint.choose import Choice, read_evidence, read_suggestions
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_numbers
@@ -154,6 +156,16 @@ class RunResults:
         """(n,) the number of the cluster of every sample; see `numbers`."""
         return np.array(self.numbers, np.int32)[self.result.labels]
 
+    @cached_property
+    def centres(self) -> NDArray[np.floating]:
+        """(k, d) the mean vector of every cluster."""
+        return cluster_means(self.result.embedding, self.result.labels)
+
+    @cached_property
+    def distances(self) -> NDArray[np.float64]:
+        """(n,) squared distance of every sample from the centre of its cluster."""
+        return centre_distances(self.result.embedding, self.result.labels, self.centres)
+
     def recut(self, k: int | None = None) -> tuple[NDArray[np.int32], dict[int, str]]:
         """Return labels and names by number, optionally for a different number of clusters.
 
@@ -172,11 +184,11 @@ class RunResults:
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""
         labels, names = self.recut(k)
-        places = np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)
-        confidence = self.result.confidence
+        confidence, distances = self.result.confidence, self.distances
         if k is not None and k != self.n_clusters:
+            places = np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)
             confidence = self.result.confidence_in(places, self.by_hand)
-        distances = centre_distances(self.result.embedding, places)
+            distances = centre_distances(self.result.embedding, places)
         return label_columns(self.names, labels, confidence, distances, names, self.indices)
 
 
