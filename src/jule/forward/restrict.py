@@ -196,8 +196,8 @@ def _join_runs(
 
 
 def range_maxima(
-    values: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> NDArray[np.int64]:
+    values: NDArray[np.integer], starts: NDArray[np.integer], stops: NDArray[np.integer]
+) -> NDArray[np.integer]:
     """Return max(values[start:stop]) for every start < stop, by doubling.
 
     Examples
@@ -205,14 +205,19 @@ def range_maxima(
     >>> range_maxima(np.array([3, 1, 2]), np.array([0, 1]), np.array([3, 3])).tolist()
     [3, 2]
     """
-    found = np.zeros(len(starts), np.int64)
-    doublings = np.frexp(stops - starts)[1].astype(np.uint8)  # 1 for one value, 2 for two or three
-    by_length = np.argsort(doublings, kind="stable")
-    ends = np.cumsum(np.bincount(doublings))
-    table, width = values, 1
-    for now in np.split(by_length, ends[:-1])[1:]:
-        # `table[i]` is the maximum of `width` values from i on; two windows cover a range.
-        found[now] = np.maximum(table[starts[now]], table[stops[now] - width])
-        table = np.maximum(table[:-width], table[width:])
-        width *= 2
+    n, lengths = len(values), stops - starts
+    doublings = np.frexp(np.arange(1, lengths.max(initial=1) + 1))[1].astype(np.int64) - 1
+    # Row d has at i the maximum of 2^d values from i on; two such windows cover a range.
+    table = np.empty((doublings[-1] + 1, n), values.dtype)
+    table[0] = values
+    for row in range(1, len(table)):
+        half = 1 << (row - 1)
+        np.maximum(table[row - 1, :-half], table[row - 1, half:], out=table[row, :-half])
+        table[row, -half:] = table[row - 1, -half:]
+    row_begins = np.concatenate([[0], n * doublings])
+    widths = np.concatenate([[0], 1 << doublings])
+    windows = table.reshape(-1)
+    found: NDArray[np.integer] = windows.take(starts + row_begins.take(lengths))
+    ends = windows.take(stops + (row_begins - widths).take(lengths))
+    np.maximum(found, ends, out=found)
     return found

@@ -26,7 +26,14 @@ from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
 from jule.runs.corrected import correct, numbers_of_branches, parse_log
 from jule.runs.folder import FORMAT, RunFolder
-from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed, read_manifest
+from jule.runs.manifest import (
+    DamagedError,
+    Manifest,
+    damaged,
+    read_listed,
+    read_listed_large,
+    read_manifest,
+)
 from jule.runs.maps import map_files, read_positions
 from jule.runs.names import (
     DIGESTS,
@@ -492,6 +499,7 @@ def _read_result(
         return found
 
     n_members = run.config().ensemble
+    embedding = read_listed_large(run.folder, EMBEDDING, manifest)
     neighbors = _neighbors(content(NEIGHBORS), run.path(NEIGHBORS), n)
     before = None  # older runs have no such file
     if INPUT_NEIGHBORS in manifest:
@@ -505,7 +513,7 @@ def _read_result(
         chosen=found["chosen"],
         confidence=table.confidence,
         tree=tree(TREE),
-        embedding=parse_array(content(EMBEDDING), run.path(EMBEDDING), shape=(n, None), kind="f"),
+        embedding=parse_array(embedding, run.path(EMBEDDING), shape=(n, None), kind="f"),
         neighbors=neighbors,
         sigma2=found["sigma2"],
         suggestions=found["suggestions"],
