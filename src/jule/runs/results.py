@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from jule.corrections.edits import EditLog
+from jule.corrections.pictures import PictureIndex
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances
@@ -172,6 +173,11 @@ class RunResults:
     def distances(self) -> NDArray[np.float64]:
         """(n,) squared distance of every sample from the centre of its cluster."""
         return centre_distances(self.result.embedding, self.result.labels, self.centres)
+
+    @cached_property
+    def pictures(self) -> PictureIndex:
+        """The pictures of the run, as edits name them."""
+        return PictureIndex(self.names, self.digests)
 
     def recut(self, k: int | None = None) -> tuple[NDArray[np.int32], dict[int, str]]:
         """Return labels and names by number, optionally for a different number of clusters.
@@ -402,7 +408,7 @@ def _places(
     run: RunFolder, labels: NDArray[np.int32], numbers: tuple[int, ...]
 ) -> NDArray[np.int32]:
     """Return the place of every sample's cluster among the numbers of the clusters."""
-    found = np.unique(labels)
+    found, _ = np.unique(labels, return_counts=True)  # without the counts, it loads numpy.ma
     known = np.array(numbers or range(len(found)), np.int32)
     if not np.array_equal(found, known):
         what = "those in result.json" if numbers else "0, 1, ... without a gap"

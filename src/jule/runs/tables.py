@@ -112,13 +112,14 @@ def label_columns(
     (['path', 'cluster', 'confidence', 'rank', 'name', 'index'], ['cats'])
     """
     known = cluster_names or {}
-    shown = {label: known.get(label, "") for label in np.unique(labels).tolist()}
+    listed = labels.tolist()
+    shown = {label: known.get(label, "") for label in set(listed)}
     return {
         "path": list(names),
-        "cluster": labels.tolist(),
+        "cluster": listed,
         "confidence": np.round(confidence, 4).tolist(),
         "rank": ranks_in_clusters(labels, distances).tolist(),
-        "name": list(map(shown.__getitem__, labels.tolist())),
+        "name": list(map(shown.__getitem__, listed)),
         "index": (np.arange(len(names)) if indices is None else indices).tolist(),
     }
 
