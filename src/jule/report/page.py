@@ -19,7 +19,8 @@ from jule.report.arrays import browser_bytes
 from jule.report.pictures import TINY, Sheets
 
 TEMPLATES = files("jule.report") / "templates"
-BEGIN, END = '<script type="application/json" id="run">', "</script>"  # around the data of a page
+# Around the data of a page.
+BEGIN, END = '<script type="application/json" id="run">', "</script>\n<script>"
 # Constants of a script may use those of the scripts before it.
 SCRIPTS = (
     "data", "tree", "branches", "colours", "votes", "sureness", "clusters", "state", "changes",

@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,6 +65,11 @@ def parse_manifest(content: bytes) -> Manifest:
     ...
     ValueError: its checksum is wrong
     """
+    return dict(_parse(content))
+
+
+@lru_cache(maxsize=2)  # a command reads the same manifest dozens of times
+def _parse(content: bytes) -> Manifest:
     value = parse_checked_json(content)
     files = value.get("files")
     if value.get("format") != FORMAT or not isinstance(files, dict):
