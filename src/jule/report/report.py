@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import math
 import re
@@ -298,6 +297,8 @@ class Report:
         return written
 
     def _repr_html_(self) -> str:
+        import html  # which has all names of signs, and only notebooks need them
+
         heavy = self.sheets is not None and sum(map(len, self.sheets.content)) > NOTEBOOK_MOST
         page = replace(self, sheets=None).html if heavy else self.html
         return (

@@ -127,9 +127,10 @@ def groups(results: RunResults, rows: NDArray[np.integer] | None = None) -> list
     norms = (centres**2).sum(axis=1)
     apart = norms[:, None] + norms - 2.0 * centres @ centres.T
     distances = results.distances
+    ends = np.cumsum(np.bincount(result.labels))
+    by_cluster = np.split(np.argsort(result.labels, kind="stable"), ends[:-1])
     described = []
-    for cluster in range(result.n_clusters):
-        members = np.flatnonzero(result.labels == cluster)
+    for cluster, members in enumerate(by_cluster):
         listed = members[may_be_listed[members]]
         typical = listed[np.argsort(distances[listed], kind="stable")][:TYPICAL]
         may_be_listed[typical] = False
