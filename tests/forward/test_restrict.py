@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jule.forward import MergeTree, affinity_graph, merge_clusters, nearest_neighbors
+from jule.forward import MergeTree, affinity_graph, merge_clusters, nearest_neighbors, restrict
 from jule.forward.branches import branch_numbers
 from jule.forward.restrict import join_copies_first, range_maxima, tree_through_labels
 from jule.forward.tree import clusters_as_nodes
@@ -204,7 +204,9 @@ def test_maxima_of_ranges(seed, n, dtype):
     starts = rng.integers(n, size=30)
     stops = rng.integers(starts, n) + 1
     expected = [max(values[start:stop].tolist()) for start, stop in zip(starts, stops, strict=True)]
-    found = range_maxima(values, starts, stops)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restrict, "BLOCK", 7)
+        found = range_maxima(values, starts, stops)
     assert found.tolist() == expected
     assert found.dtype == values.dtype
     assert len(range_maxima(values, starts[:0], stops[:0])) == 0

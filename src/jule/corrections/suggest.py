@@ -182,8 +182,8 @@ def strangers(
     n = base.tree.n_samples
     starts, stops = base.intervals
     labels = state.labels
-    order = np.argsort(starts[:n])
-    ordered = labels[order]
+    ordered = np.empty_like(labels)  # as the leaves are in the line
+    ordered[starts[:n]] = labels
     changes = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
     own = changes[starts] == changes[stops - 1]  # all pictures of the branch are in one cluster
     label = ordered[starts]
