@@ -19,6 +19,7 @@ from jule.files import (
     make_folder,
     parse_checked_json,
     parse_json,
+    read_large,
     read_regular,
     remove_parts,
     remove_tree,
@@ -179,7 +180,8 @@ def test_only_unfinished_files_are_leftovers(tmp_path):
 
 @posix
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "device", "large"])
-def test_only_regular_files_are_read(tmp_path, kind):
+@pytest.mark.parametrize("read", [read_regular, read_large])
+def test_only_regular_files_are_read(tmp_path, kind, read):
     path = tmp_path / "labels.csv"
     if kind == "link":
         (tmp_path / "other").write_text("secret")
@@ -193,7 +195,7 @@ def test_only_regular_files_are_read(tmp_path, kind):
     else:
         path.write_bytes(bytes(11))
     with pytest.raises((ValueError, IsADirectoryError), match=path.name):
-        read_regular(path, 10)
+        read(path, 10)
 
 
 def test_a_checksum_of_its_own_finds_every_changed_byte():

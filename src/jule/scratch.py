@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -35,6 +34,8 @@ def scratch_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
     if n_bytes < LARGE:
         return np.empty(shape, dtype)
+    import tempfile  # which takes longer to load than most runs need
+
     try:
         with tempfile.TemporaryFile(dir=make_folder(user_cache() / "jule")) as file:
             # Reserved at once: a disk that is full later would end the program without a word.

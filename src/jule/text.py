@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -105,6 +104,8 @@ def match_name(given: str, known: Mapping[str, str], kind: str) -> str:
     plain = _plain(given)
     if plain in names:
         return names[plain]
+    import difflib  # only for mistakes
+
     close = dict.fromkeys(names[match] for match in difflib.get_close_matches(plain, names))
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise ValueError(f"unknown {kind} {given!r}.{hint} The known ones are {', '.join(known)}")

@@ -10,7 +10,9 @@ import pytest
 from jule.cli import quick
 from jule.cli.quick import Applied, parse_apply, run_quickly
 from jule.report import Report
+from jule.report.page import BEGIN, END
 from jule.runs.edits import EditSession
+from jule.runs.names import LABELS, PAGE, SUMMARY
 from tests.report.made import blobs, run_of
 
 PLAIN = [
@@ -70,8 +72,11 @@ sys.argv = ["jule", "apply", *sys.argv[1:]]
 try:
     main()
 except SystemExit as ended:
-    heavy = {"typer", "rich", "pydantic", "PIL", "torch", "scipy", "numba"} & set(sys.modules)
-    print(json.dumps([ended.code, sorted(heavy)]))
+    heavy = {"typer", "rich", "pydantic", "PIL", "torch", "scipy", "numba"}
+    heavy |= {"concurrent.futures", "numpy.ma", "threadpoolctl"}
+    if "--no-page" in sys.argv:
+        heavy.add("jinja2")
+    print(json.dumps([ended.code, sorted(heavy & set(sys.modules))]))
 """
 
 
@@ -89,3 +94,40 @@ def test_it_loads_nothing_heavy(tmp_path, page):
         text=True,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == [0, []], done.stderr
+
+
+def parts_of(run):
+    """The page without its data, its data without the places of the thumbnails, and these."""
+    before, _, rest = run.read(PAGE).decode().partition(BEGIN)
+    text, _, after = rest.partition(END)
+    data = json.loads(text)
+    return before + after, data, [data.pop("pictures"), data["arrays"].pop("places")]
+
+
+@pytest.mark.parametrize("n", [40, 2100], ids=["thumbnails in the page", "beside it"])
+def test_the_page_is_the_one_that_is_made_from_scratch(tmp_path, n):
+    images = np.round(255 * blobs(n, (5, 5))).astype(np.uint8)
+    names = [f"<a> & é {number}.png" for number in range(n)]
+    run = run_of(tmp_path / "run", images, 3, names)
+    Report.of_run(run, images, umap=False).write(run)
+    session = EditSession(run)
+    editor = session.editor
+    for edits in (
+        lambda: [editor.name(0, "cats & dogs")],
+        lambda: [editor.split(1), editor.move([0, 1, 2], 0), editor.shelve([5])],
+        lambda: [editor.must_link([7, 9]), editor.cannot_link([11], [13]), editor.merge(0, 2)],
+    ):
+        session.add(*edits())
+        changed = editor.state.labels.tolist()
+        assert run_quickly(["apply", str(run.folder)]) == 0
+        whole, applied, table = run.read(PAGE), parts_of(run), run.read(LABELS)
+        summary = run.read(SUMMARY)
+        Report.of_run(run, images, umap=False).write(run)
+        scratch = parts_of(run)
+        assert applied[:2] == scratch[:2]  # thumbnails stay where they were
+        assert summary == run.read(SUMMARY)
+        if editor.log.done == 1:  # a name moves nothing
+            assert whole == run.read(PAGE)
+        assert run_quickly(["apply", str(run.folder), "--no-page"]) == 0
+        assert run.read(LABELS) == table
+        assert [int(line.split(",")[1]) for line in table.decode().splitlines()[1:]] == changed

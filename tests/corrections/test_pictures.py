@@ -28,3 +28,14 @@ def test_a_picture_changed_in_place_is_found_by_its_path():
         assert index.find(Picture("nowhere", wrong)) == -1
     assert PictureIndex(["a"]).find(Picture("a", other)) == 0
     assert index.find_all([Picture("a"), Picture("gone")]).tolist() == [0]
+
+
+def test_checksums_are_compared_as_a_whole():
+    digests = np.zeros((4, 16), np.uint8)
+    digests[[1, 3], 8:] = 1  # the same beginning as those of the others
+    index = PictureIndex(["a", "b", "c", "d"], digests)
+    assert index.find(Picture("gone", digests[1].tobytes().hex())) == 1
+    assert index.find(Picture("d", digests[1].tobytes().hex())) == 3
+    assert index.find(Picture("gone", digests[2].tobytes().hex())) == 0
+    for wrong in ("00" * 8, "00" * 32, "00" * 15 + "02", "no"):
+        assert index.find(Picture("gone", wrong)) == -1

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jule.forward import MergeTree, affinity_graph, merge_clusters, nearest_neighbors
+from jule.forward import MergeTree, affinity_graph, merge_clusters, nearest_neighbors, restrict
 from jule.forward.branches import branch_numbers
-from jule.forward.restrict import join_copies_first, tree_through_labels
+from jule.forward.restrict import join_copies_first, range_maxima, tree_through_labels
 from jule.forward.tree import clusters_as_nodes
 from tests.forward.test_tree import random_tree, same_partition
 from tests.oracles import restrict as oracle
@@ -194,3 +194,19 @@ def test_copies_are_joined_first_and_other_merges_keep_their_order(case):
         labels = found.cut(k)
         np.testing.assert_array_equal(labels, labels[copies])
         assert labels.max() == k - 1
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 70), dtype=st.sampled_from(["i4", "i8"]))
+@settings(max_examples=100, deadline=None)
+def test_maxima_of_ranges(seed, n, dtype):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(1000, size=n).astype(dtype)
+    starts = rng.integers(n, size=30)
+    stops = rng.integers(starts, n) + 1
+    expected = [max(values[start:stop].tolist()) for start, stop in zip(starts, stops, strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restrict, "BLOCK", 7)
+        found = range_maxima(values, starts, stops)
+    assert found.tolist() == expected
+    assert found.dtype == values.dtype
+    assert len(range_maxima(values, starts[:0], stops[:0])) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -50,6 +51,7 @@ def main() -> None:
         os.environ.setdefault("JULE_COMPILE", "0")
     code = run_quickly(sys.argv[1:])
     if code is not None:
+        gc.freeze()  # nothing has to be collected in a process that ends
         sys.exit(code)
     from jule.cli.program import app
 

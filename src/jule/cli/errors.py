@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import platform
 import shlex
 import stat
 import sys
@@ -222,6 +221,8 @@ def write_log(error: BaseException, arguments: Sequence[str]) -> Path | None:
 
 
 def _log_text(error: BaseException, arguments: Sequence[str]) -> str:
+    import platform  # only for what nobody expects
+
     from jule import __version__
 
     loaded = [

@@ -62,7 +62,7 @@ def apply_to_run(asked: Applied) -> None:
     check_finished(folder)
     edits = None if asked.edits is None else read_edits(asked.edits)
     with hold(asked.run):
-        session, n_moved = write_edits(folder, edits)
+        session, n_moved = write_edits(folder, edits, with_results=asked.page)
         state = session.state
         say(
             f"{counted_clusters(len(state.numbers), state.n_shelved)}, "

@@ -390,7 +390,8 @@ def _branch_with(
     np.subtract.at(balance, starts[unwanted] + 1, 1)
     sums = np.cumsum(balance)
     scores = sums[stops] - sums[starts]
-    best = np.lexsort((starts - stops, -scores))[0]
+    best_ones = np.flatnonzero(scores == scores.max())
+    best = best_ones[np.argmax((stops - starts)[best_ones])]
     places = starts[:n]
     inside: NDArray[np.bool_] = (places >= starts[best]) & (places < stops[best])
     return inside

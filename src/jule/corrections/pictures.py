@@ -78,19 +78,23 @@ class PictureIndex:
 
     def _with_hash(self, digest: str) -> list[int]:
         """Return the samples with a checksum, in their order."""
+        assert self.digests is not None  # `find` has looked
         try:
-            wanted = np.frombuffer(bytes.fromhex(digest), self._sorted[0].dtype)[0]
-        except (ValueError, IndexError):  # it is not a checksum
+            wanted = bytes.fromhex(digest)
+        except ValueError:  # it is not a checksum
+            return []
+        if len(wanted) != self.digests.shape[1]:
             return []
         values, order = self._sorted
-        first, last = np.searchsorted(values, wanted), np.searchsorted(values, wanted, "right")
-        found: list[int] = order[first:last].tolist()
-        return found
+        begins = np.frombuffer(wanted, np.uint64, 1)[0]
+        first, last = values.searchsorted(begins), values.searchsorted(begins, "right")
+        found: list[int] = sorted(order[first:last].tolist())
+        return [sample for sample in found if self.digests[sample].tobytes() == wanted]
 
     @cached_property
-    def _sorted(self) -> tuple[NDArray, NDArray[np.int64]]:
-        """The checksums in order, as strings of bytes, and their samples."""
-        assert self.digests is not None  # `find` has looked
-        values = np.ascontiguousarray(self.digests).view(f"S{self.digests.shape[1]}").reshape(-1)
-        order = np.argsort(values, kind="stable")
+    def _sorted(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The first eight bytes of all checksums, as numbers in order, and their samples."""
+        assert self.digests is not None
+        values = np.ascontiguousarray(self.digests[:, :8]).view(np.uint64).reshape(-1)
+        order = np.argsort(values)
         return values[order], order

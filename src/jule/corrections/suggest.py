@@ -96,7 +96,7 @@ def same_pairs(
     numbers, sizes = np.unique(state.labels, return_counts=True)
     k = len(numbers)
     place = np.searchsorted(numbers, state.labels)
-    keys = place[:, None] * k + place[graph.indices]
+    keys = place[:, None] * k + place.take(graph.indices)
     pairs, weights = _sum_by_key(keys.ravel(), graph.weights.ravel(), k * k)
     between: dict[tuple[int, int], float] = {}
     for key, weight in zip(pairs, weights, strict=True):
@@ -182,8 +182,8 @@ def strangers(
     n = base.tree.n_samples
     starts, stops = base.intervals
     labels = state.labels
-    order = np.argsort(starts[:n])
-    ordered = labels[order]
+    ordered = np.empty_like(labels)  # as the leaves are in the line
+    ordered[starts[:n]] = labels
     changes = np.concatenate([[0], np.cumsum(ordered[1:] != ordered[:-1])])
     own = changes[starts] == changes[stops - 1]  # all pictures of the branch are in one cluster
     label = ordered[starts]
@@ -211,12 +211,12 @@ def _outward(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weight of edges between each branch and others, and between it and its cluster."""
     place = base.intervals[0][: len(labels)]
-    source, target = place[:, None], place[graph.indices]
+    source, target = place[:, None], place.take(graph.indices)
     # An edge is inside every branch from the merge that joins its ends upwards.
     left, right = np.minimum(source, target).ravel(), np.maximum(source, target).ravel()
-    joined_by = range_maxima(base.merge_between, left, right)
+    joined_by = range_maxima(base.merge_between.astype(np.int32), left, right)
     weight = graph.weights.ravel()
-    same = labels[:, None] == labels[graph.indices]
+    same = labels[:, None] == labels.take(graph.indices)
     inside = np.where(same.ravel(), weight, 0.0)
     return tuple(  # type: ignore[return-value]
         _leaving(base, left, right, weights, joined_by) for weights in (weight, inside)
@@ -228,7 +228,7 @@ def _leaving(
     left: NDArray[np.int64],
     right: NDArray[np.int64],
     weight: NDArray[np.floating],
-    joined_by: NDArray[np.int64],
+    joined_by: NDArray[np.integer],
 ) -> NDArray[np.float64]:
     """Return the weight of edges with one end in each branch: of all its ends, less the inside."""
     n = len(base.labels)

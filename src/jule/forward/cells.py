@@ -9,12 +9,10 @@ cells are searched as hold 99 % of them. The recall is then measured on a few hu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from jule.forward.exact import N_SPARE, rank_candidates, search_exactly, select_along_rows
 from jule.forward.init import cluster_means
@@ -340,6 +338,10 @@ def _half_norms(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _on_all_cores(work: Callable[[int], None], tasks: Iterable[int]) -> Iterable[None]:
     """Call a function for every task, one thread per core; yield after each of them."""
+    from concurrent.futures import ThreadPoolExecutor  # most commands search nothing
+
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(get_num_threads()) as pool:
         try:
             yield from pool.map(work, tasks)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock, local
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from jule.forward.neighbors import Neighbors
 from jule.forward.prepare import MAX_SAMPLES
@@ -106,6 +104,10 @@ def find_candidates(
             with locks[start]:
                 stop = min(start + BLOCK, n)
                 _select_along_columns(products, half_norms, i, j, start, stop, scores, indices)
+
+    from concurrent.futures import ThreadPoolExecutor  # most commands search nothing
+
+    from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(get_num_threads()) as pool:
         try:

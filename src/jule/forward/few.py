@@ -59,9 +59,10 @@ class _Merging:
         apart: NDArray[np.integer] | None,
     ) -> None:
         self.n_near, self.lam = n_near, lam
-        self.owner = initial.astype(np.int64)
+        self.owner = initial.astype(np.int64)  # the initial cluster of every sample
         self.sizes = np.bincount(initial).astype(np.float64)
         self.number = np.arange(len(self.sizes))  # a smaller one is older
+        self.heir = np.arange(len(self.sizes))  # what has the samples of every initial cluster now
         self.nodes: list[tuple[int, int]] = []
         self.affinities: list[float] = []
         self.place = np.full(len(initial), -1)  # of samples in a list, while two are joined
@@ -79,15 +80,17 @@ class _Merging:
 
     def _fill_tables(self, graph: Digraph) -> None:
         k = len(self.sizes)
-        to = self.owner[graph.indices]
-        source, column = np.nonzero((to != self.owner[:, None]) & (graph.weights >= LEAST_WEIGHT))
-        target = graph.indices[source, column].astype(np.int64)
-        weight = graph.weights[source, column].astype(np.float64)
-        between = self.owner[source] * k + to[source, column]
+        leaves = self.owner.take(graph.indices) != self.owner[:, None]
+        edges = np.flatnonzero(leaves & (graph.weights >= LEAST_WEIGHT))
+        source = edges // max(1, graph.indices.shape[1])
+        target = graph.indices.ravel()[edges].astype(np.int64)
+        weight = graph.weights.ravel()[edges].astype(np.float64)
+        to = self.owner[target]
+        between = self.owner[source] * k + to
         self.outward = _sums(between, weight, k * k).reshape(k, k)
         # By cluster, then by sample: the edges from and to each sample.
         n = len(self.owner)
-        outgoing = to[source, column] * n + source
+        outgoing = to * n + source
         incoming = self.owner[source] * n + target
         keys, at = np.unique(np.concatenate([outgoing, incoming]), return_inverse=True)
         out = _sums(at[: len(weight)], weight, len(keys))
@@ -151,7 +154,7 @@ class _Merging:
         self.affinities.append(affinity)
         kept, gone = (one, other) if self.sizes[one] >= self.sizes[other] else (other, one)
         changed = (self.near[kept] > 0) | (self.near[gone] > 0)
-        self.owner[self.owner == gone] = kept
+        self.heir[self.heir == gone] = kept
         self.sums[:, gone] += self._join_around(kept, gone)  # the cross terms of Eq. 14
         for table in (self.sums, self.outward):
             table[kept] += table[gone]
@@ -178,11 +181,11 @@ class _Merging:
         both = at >= 0
         at, new = at[both], ~both
         cross = into[at] * more_out[both] + more_into[both] * out[at]
-        sums = _sums(self.owner[more[both]], cross, len(self.sizes))
+        sums = _sums(self.heir[self.owner[more[both]]], cross, len(self.sizes))
         into[at] += more_into[both]
         out[at] += more_out[both]
         samples = np.concatenate([samples, more[new]])
-        outside = self.owner[samples] != kept
+        outside = self.heir[self.owner[samples]] != kept
         self.around[kept] = (
             samples[outside],
             np.concatenate([into, more_into[new]])[outside],

@@ -17,6 +17,8 @@ from jule.forward.few import FEW, merge_few
 from jule.forward.linkage import merge_clusters
 from jule.forward.tree import MergeTree
 
+BLOCK = 2**13  # ranges that are looked up at once: what they need stays in the cache of a core
+
 
 def tree_through_labels(
     tree: MergeTree,
@@ -120,7 +122,8 @@ def _merges_below(
     """
     n = tree.n_samples
     starts, stops = node_intervals(tree)
-    leaf_at = np.argsort(starts[:n])
+    leaf_at = np.empty(n, np.int64)
+    leaf_at[starts[:n]] = np.arange(n)
     originals = leaf_at[copies[leaf_at] == leaf_at]
     line = originals[np.argsort(labels[originals], kind="stable")]  # by cluster, then by leaf
     joins = np.flatnonzero(labels[line[:-1]] == labels[line[1:]])  # of this place and the next
@@ -196,8 +199,8 @@ def _join_runs(
 
 
 def range_maxima(
-    values: NDArray[np.int64], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> NDArray[np.int64]:
+    values: NDArray[np.integer], starts: NDArray[np.integer], stops: NDArray[np.integer]
+) -> NDArray[np.integer]:
     """Return max(values[start:stop]) for every start < stop, by doubling.
 
     Examples
@@ -205,14 +208,23 @@ def range_maxima(
     >>> range_maxima(np.array([3, 1, 2]), np.array([0, 1]), np.array([3, 3])).tolist()
     [3, 2]
     """
-    found = np.zeros(len(starts), np.int64)
-    doublings = np.frexp(stops - starts)[1].astype(np.uint8)  # 1 for one value, 2 for two or three
-    by_length = np.argsort(doublings, kind="stable")
-    ends = np.cumsum(np.bincount(doublings))
-    table, width = values, 1
-    for now in np.split(by_length, ends[:-1])[1:]:
-        # `table[i]` is the maximum of `width` values from i on; two windows cover a range.
-        found[now] = np.maximum(table[starts[now]], table[stops[now] - width])
-        table = np.maximum(table[:-width], table[width:])
-        width *= 2
+    n, longest = len(values), (stops - starts).max(initial=1)
+    doublings = np.frexp(np.arange(1, longest + 1))[1].astype(np.int64) - 1
+    # Row d has at i the maximum of 2^d values from i on; two such windows cover a range.
+    table = np.empty((doublings[-1] + 1, n), values.dtype)
+    table[0] = values
+    for row in range(1, len(table)):
+        half = 1 << (row - 1)
+        np.maximum(table[row - 1, :-half], table[row - 1, half:], out=table[row, :-half])
+        table[row, -half:] = table[row - 1, -half:]
+    windows = table.reshape(-1)
+    # By length: from the start and from the stop of a range to its windows.
+    to_first = np.concatenate([[0], n * doublings])
+    to_last = to_first - np.concatenate([[0], 1 << doublings])
+    found = np.empty(len(starts), values.dtype)
+    for begin in range(0, len(starts), BLOCK):
+        start, stop = starts[begin : begin + BLOCK], stops[begin : begin + BLOCK]
+        first = windows.take(start + to_first.take(stop - start))
+        last = windows.take(stop + to_last.take(stop - start))
+        np.maximum(first, last, out=found[begin : begin + BLOCK])
     return found

@@ -74,7 +74,9 @@ class MergeTree:
             problem = f"{self.n_forced} of {len(merges)} merges cannot be forced"
         if problem:
             raise ValueError(f"not a tree of merges: {problem}")
-        object.__setattr__(self, "merges", np.sort(merges.astype(np.int64), axis=1))
+        one, other = merges.T.astype(np.int64)
+        ordered = np.stack([np.minimum(one, other), np.maximum(one, other)], axis=1)
+        object.__setattr__(self, "merges", ordered)
         object.__setattr__(self, "affinities", np.asarray(self.affinities, np.float64))
 
     @property
@@ -275,9 +277,9 @@ def _problem_with(
     if len(merges) >= n_samples:
         return f"{n_samples} samples allow {n_samples - 1} merges, got {len(merges)}"
     made = n_samples + np.arange(len(merges))
-    if merges.size and (merges.min() < 0 or (merges.max(axis=1) >= made).any()):
+    if merges.size and (merges.min() < 0 or (np.maximum(*merges.T) >= made).any()):
         return "a merge names a node that does not exist yet"
-    if (np.diff(np.sort(merges, axis=None)) == 0).any():
+    if merges.size and np.bincount(merges.ravel().astype(np.int64)).max() > 1:
         return "a node is merged twice"
     if not 0 <= n_copies <= len(merges):
         return f"{n_copies} of {len(merges)} merges cannot join copies"

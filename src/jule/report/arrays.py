@@ -173,8 +173,17 @@ def for_browser(array: NDArray) -> dict[str, str]:
     >>> for_browser(np.array([1, 2], np.uint8))
     {'type': 'Uint8Array', 'base64': 'AQI='}
     """
+    kind, content = browser_bytes(array)
+    return {"type": kind, "base64": content.decode("ascii")}
+
+
+def browser_bytes(array: NDArray) -> tuple[str, bytes]:
+    """Return the type of an array in the browser, and its content in base64, little-endian.
+
+    Examples
+    --------
+    >>> browser_bytes(np.array([1, 2], np.uint8))
+    ('Uint8Array', b'AQI=')
+    """
     plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    return {
-        "type": BROWSER_TYPES[array.dtype.name],
-        "base64": base64.b64encode(plain.tobytes()).decode("ascii"),
-    }
+    return BROWSER_TYPES[array.dtype.name], base64.b64encode(plain.data)

@@ -15,10 +15,12 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from jule import __version__
-from jule.report.arrays import for_browser
+from jule.report.arrays import browser_bytes
 from jule.report.pictures import TINY, Sheets
 
 TEMPLATES = files("jule.report") / "templates"
+# Around the data of a page.
+BEGIN, END = '<script type="application/json" id="run">', "</script>\n<script>"
 # Constants of a script may use those of the scripts before it.
 SCRIPTS = (
     "data", "tree", "branches", "colours", "votes", "sureness", "clusters", "state", "changes",
@@ -37,8 +39,8 @@ def render(
     sheets: Sheets | None,
     urls: Sequence[str],
     served: Mapping[str, Any] | None = None,
-) -> str:
-    """Return the page as HTML.
+) -> bytes:
+    """Return the page as HTML, in UTF-8; text that UTF-8 does not have is shown as escapes.
 
     Parameters
     ----------
@@ -55,26 +57,37 @@ def render(
     served
         What a page from a server needs to know; None for a file.
     """
+    script = _script(SCRIPTS if served is None else SERVED_SCRIPTS)
+    around = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            summary=summary,
+            version=__version__,
+            style=Markup(_text("style.css")),
+            script=Markup(script),
+            policy=policy(served=served is not None),
+            served=served is not None,
+            sampled=len(arrays["rows"]) if "rows" in arrays else 0,
+        )
+    )
+    # The data are megabytes of ASCII. Within the text around them, which has wider letters, they
+    # would take several times as long to copy and to encode.
+    before, begin, after = around.partition(BEGIN)
     carried = dict(arrays) if sheets is None else {**arrays, "places": sheets.places}
     run = {
-        "summary": json_for_html(summary),
+        "summary": [json_for_html(summary).encode()],
         "arrays": _object({name: _array_json(array) for name, array in carried.items()}),
-        "names": json_for_html(names),
-        "pictures": json_for_html(None if sheets is None else _about(sheets, urls)),
-        "served": json_for_html(served),
+        "names": [json_for_html(names).encode()],
+        "pictures": [json_for_html(None if sheets is None else _about(sheets, urls)).encode()],
+        "served": [json_for_html(served).encode()],
     }
-    script = _script(SCRIPTS if served is None else SERVED_SCRIPTS)
-    template = _environment().get_template("page.html")
-    return template.render(
-        summary=summary,
-        version=__version__,
-        style=Markup(_text("style.css")),
-        script=Markup(script),
-        policy=policy(served=served is not None),
-        served=served is not None,
-        sampled=len(arrays["rows"]) if "rows" in arrays else 0,
-        data=Markup(_object(run)),
-    )
+    parts = [_encode(before + begin), *_object(run), _encode(after)]
+    return b"".join(parts)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
 
 
 def policy(*, served: bool) -> str:
@@ -109,14 +122,19 @@ def json_for_html(value: Any) -> str:
     return text
 
 
-def _object(parts: Mapping[str, str]) -> str:
-    """Join JSON values to an object; its names are plain words."""
-    return "{" + ",".join(f'"{name}":{part}' for name, part in parts.items()) + "}"
+def _object(values: Mapping[str, Sequence[bytes]]) -> list[bytes]:
+    """Return the parts of a JSON object from those of its values; its names are plain words."""
+    parts = [b"{"]
+    for name, value in values.items():
+        parts += [f'"{name}":'.encode(), *value, b","]
+    parts[-1] = b"}"
+    return parts
 
 
-def _array_json(array: NDArray) -> str:
-    """Return an array as JSON; none of it, millions of letters, needs to be escaped."""
-    return _object({name: f'"{text}"' for name, text in for_browser(array).items()})
+def _array_json(array: NDArray) -> list[bytes]:
+    """Return an array as JSON, in parts; none of it, millions of letters, needs to be escaped."""
+    kind, content = browser_bytes(array)
+    return [f'{{"type":"{kind}","base64":"'.encode(), content, b'"}']
 
 
 def data_urls(sheets: Sheets) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import math
 import re
@@ -206,12 +205,20 @@ class Report:
     @cached_property
     def html(self) -> str:
         """The page as HTML, with all thumbnails embedded."""
+        return self._whole_page().decode()
+
+    def _whole_page(self) -> bytes:
         return self._page([] if self.sheets is None else data_urls(self.sheets))
 
     @property
     def json(self) -> str:
         """The summary as JSON."""
-        return json.dumps(_finite(self.summary), indent=2) + "\n"
+        return json.dumps(self._finite_summary, indent=2) + "\n"
+
+    @cached_property
+    def _finite_summary(self) -> dict[str, Any]:
+        finite: dict[str, Any] = _finite(self.summary)
+        return finite
 
     def served(self, about: Mapping[str, Any], urls: Sequence[str]) -> bytes:
         """Return the page for a server that saves edits, with sheets at other addresses.
@@ -223,31 +230,26 @@ class Report:
         urls
             The address of every sheet, relative to the page.
         """
-        return self._page(urls, about).encode("utf-8", "backslashreplace")
+        return self._page(urls, about)
 
-    def _page(self, urls: Sequence[str], served: Mapping[str, Any] | None = None) -> str:
+    def _page(self, urls: Sequence[str], served: Mapping[str, Any] | None = None) -> bytes:
         numbered = all(name == str(number) for number, name in enumerate(self.names))
         names = None if numbered else self.names
         if names is not None and self.sample is not None:
             names = [names[row] for row in self.sample.rows.tolist()]
-        return render(_finite(self.summary), self.arrays, names, self.sheets, urls, served)
+        return render(self._finite_summary, self.arrays, names, self.sheets, urls, served)
 
     def _files(self, name: str, folder: str) -> dict[str, bytes]:
         """Return the page and its sheets as files; with up to 2,000 images, the page alone."""
-        sheets = {}
-        text = ""
-        if self.sheets is not None and not self.sheets.inline:
-            suffix = "png" if self.sheets.kind == "png" else "jpg"
-            contents = list(self.sheets.content)
-            names = [
-                f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}" for content in contents
-            ]
-            text = self._page([f"{quote(folder, errors='surrogateescape')}/{one}" for one in names])
-            sheets = {
-                f"{folder}/{one}": content for one, content in zip(names, contents, strict=True)
-            }
-        # Bytes in a name that are not UTF-8 are shown as escapes.
-        page = (text or self.html).encode("utf-8", "backslashreplace")
+        if self.sheets is None or self.sheets.inline:
+            return {name: self._whole_page()}
+        suffix = "png" if self.sheets.kind == "png" else "jpg"
+        contents = list(self.sheets.content)
+        names = [
+            f"sheet-{hashlib.sha256(content).hexdigest()[:16]}.{suffix}" for content in contents
+        ]
+        page = self._page([f"{quote(folder, errors='surrogateescape')}/{one}" for one in names])
+        sheets = {f"{folder}/{one}": content for one, content in zip(names, contents, strict=True)}
         return {**sheets, name: page}
 
     def write_html(self, path: str | Path) -> Path:
@@ -295,6 +297,8 @@ class Report:
         return written
 
     def _repr_html_(self) -> str:
+        import html  # which has all names of signs, and only notebooks need them
+
         heavy = self.sheets is not None and sum(map(len, self.sheets.content)) > NOTEBOOK_MOST
         page = replace(self, sheets=None).html if heavy else self.html
         return (

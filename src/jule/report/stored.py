@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from jule.files import parse_json
 from jule.report.arrays import BROWSER_TYPES
 from jule.report.layout import AXES
+from jule.report.page import BEGIN, END
 from jule.report.pictures import Sheets
 from jule.runs.folder import RunFolder
+from jule.runs.manifest import Manifest, read_listed
 from jule.runs.names import PAGE, PAGE_PICTURES
 
-BEGIN, END = b'<script type="application/json" id="run">', b"</script>"  # around its data
 INLINE = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]*)")
 BESIDE = re.compile(rf"{PAGE_PICTURES}/(sheet-[0-9a-f]{{16}}\.(png|jpg))")
 LARGEST_SIDE = 4096  # of a sheet and of all that is on it
@@ -61,8 +62,7 @@ def read_stored(run: RunFolder, run_id: str, n: int) -> StoredPage | None:
         Its identifier and its number of samples.
     """
     try:
-        _, _, data = run.read(PAGE).partition(BEGIN)
-        page = parse_json(data[: data.find(END)])
+        page = parse_json(_data_without_names(run.read(PAGE)))
         if page["summary"]["run"] != run_id:
             return None
         arrays = page["arrays"]
@@ -77,6 +77,19 @@ def read_stored(run: RunFolder, run_id: str, n: int) -> StoredPage | None:
         return StoredPage(sheets, positions, _about_pictures(page["summary"]), rows)
     except (ValueError, KeyError, TypeError, OSError):  # damaged, or of another version
         return None
+
+
+def _data_without_names(page: bytes) -> bytes:
+    """Return the data of a page as JSON, without the names of all samples: they are known.
+
+    Quotes inside of JSON strings are escaped, so the first letters of an entry are nowhere else.
+    Names come after the arrays, which are most of the page, so they are searched from the end.
+    """
+    begin = page.index(BEGIN.encode()) + len(BEGIN)
+    end = page.rindex(END.encode(), begin)
+    pictures = page.rindex(b',"pictures":', begin, end)
+    names = page.rindex(b',"names":', begin, pictures)
+    return page[begin:names] + page[pictures:end]
 
 
 def _rows(value: dict[str, Any], n: int) -> NDArray[np.int64]:
@@ -115,8 +128,9 @@ def _sheets(run: RunFolder, about: dict[str, Any], places: dict[str, Any], n: in
     inside = [INLINE.fullmatch(url) for url in urls]
     beside = [BESIDE.fullmatch(url) for url in urls]
     content: Sequence[bytes]
-    if all(beside) and set(urls) <= set(run.manifest()):
-        content = SheetsBeside(run, urls)
+    manifest = run.manifest()
+    if all(beside) and set(urls) <= set(manifest):
+        content = SheetsBeside(run, urls, manifest)
         kind = "png" if urls[0].endswith("png") else "jpeg"
     else:  # raises if one is neither in the page nor a file of the run
         content = [base64.b64decode(_found(one).group(2), validate=True) for one in inside]
@@ -142,11 +156,14 @@ class SheetsBeside(Sequence[bytes]):
         The run.
     names
         The names of the files.
+    manifest
+        The manifest of the run, with which they are compared.
     """
 
-    def __init__(self, run: RunFolder, names: Sequence[str]) -> None:
+    def __init__(self, run: RunFolder, names: Sequence[str], manifest: Manifest) -> None:
         self.run = run
         self.names = names
+        self.manifest = manifest
 
     def __len__(self) -> int:
         return len(self.names)
@@ -158,5 +175,5 @@ class SheetsBeside(Sequence[bytes]):
     def __getitem__(self, number: int | slice) -> bytes | Sequence[bytes]:
         """Read one sheet."""
         if isinstance(number, slice):
-            return SheetsBeside(self.run, self.names[number])
-        return self.run.read(self.names[number])
+            return SheetsBeside(self.run, self.names[number], self.manifest)
+        return read_listed(self.run.folder, self.names[number], self.manifest)

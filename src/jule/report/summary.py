@@ -14,8 +14,7 @@ from jule.corrections.apply import SHELF, start
 from jule.corrections.edits import without_unlinked
 from jule.corrections.suggest import same_pairs, strangers
 from jule.forward import Digraph
-from jule.forward.assign import centre_distances, cluster_fractions, own_fractions
-from jule.forward.init import cluster_means
+from jule.forward.assign import cluster_fractions, own_fractions
 from jule.joint.result import Result
 from jule.runs.corrected import base_of
 from jule.runs.page_edits import labels_id
@@ -124,14 +123,14 @@ def groups(results: RunResults, rows: NDArray[np.integer] | None = None) -> list
     may_be_listed = np.full(len(result.labels), rows is None)
     if rows is not None:
         may_be_listed[rows] = True
-    means = cluster_means(result.embedding, result.labels)
-    centres = means.astype(np.float64)
+    centres = results.centres.astype(np.float64)
     norms = (centres**2).sum(axis=1)
     apart = norms[:, None] + norms - 2.0 * centres @ centres.T
-    distances = centre_distances(result.embedding, result.labels, means)
+    distances = results.distances
+    ends = np.cumsum(np.bincount(result.labels))
+    by_cluster = np.split(np.argsort(result.labels, kind="stable"), ends[:-1])
     described = []
-    for cluster in range(result.n_clusters):
-        members = np.flatnonzero(result.labels == cluster)
+    for cluster, members in enumerate(by_cluster):
         listed = members[may_be_listed[members]]
         typical = listed[np.argsort(distances[listed], kind="stable")][:TYPICAL]
         may_be_listed[typical] = False

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from jule.corrections.apply import SHELF, SHELF_NAME, Base, Corrected
 from jule.corrections.editor import Editor
 from jule.corrections.edits import EditLog
-from jule.corrections.pictures import PictureIndex
 from jule.files import parse_json
 from jule.forward.assign import centre_distances
 from jule.forward.constraints import Constraints
@@ -63,7 +62,7 @@ def base_of(results: RunResults, automatic: Result) -> Base:
     return Base(
         automatic.labels,
         automatic.tree,
-        PictureIndex(results.names, results.digests),
+        results.pictures,
         results.first_copies,
         results.id,
         frozenset(results.earlier),
@@ -155,7 +154,7 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
             first_copies=state.units,
             constraints=hard_constraints(state),
         )
-    return replace(
+    edited = replace(
         results,
         result=result,
         cluster_names=names,
@@ -165,6 +164,8 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
         numbers=(*state.numbers.tolist(), *([SHELF] if state.has_shelf else [])),
         next_number=state.next_label,
     )
+    vars(edited).update(pictures=results.pictures)  # they do not depend on labels
+    return edited
 
 
 def corrected_columns(results: RunResults, state: Corrected) -> Columns:

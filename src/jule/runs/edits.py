@@ -94,6 +94,7 @@ class EditSession:
         self._seen = manifest.get(EDITS)  # the same of the edits that the editor has
         base = base_of(self.found, self.found.result)
         self.editor = Editor(base, self.found.result.embedding, log)
+        self._results: tuple[Corrected, EditLog, RunResults] | None = None
 
     @property
     def revision(self) -> int:
@@ -171,7 +172,18 @@ class EditSession:
 
     def results(self) -> RunResults:
         """Return the results of the run with all edits in effect."""
-        return with_state(self.found, self.state, self.editor.log)
+        known = self._known_results()
+        if known is None:
+            known = with_state(self.found, self.state, self.editor.log)
+            self._results = self.state, self.editor.log, known
+        return known
+
+    def _known_results(self) -> RunResults | None:
+        """Return the results if they were computed since the last edit."""
+        if self._results is None:
+            return None
+        state, log, results = self._results
+        return results if state is self.state and log is self.editor.log else None
 
     def write_labels(self) -> None:
         """Write labels.csv with all edits in effect.
@@ -186,7 +198,10 @@ class EditSession:
 def _write_labels(session: EditSession) -> None:
     run, state = session.run, session.state
     log = log_bytes(session.editor.log)
-    files = {EDITS: log, LABELS: labels_csv(corrected_columns(session.found, state), state.by_hand)}
+    # The table takes less than the results, but if they are there, nothing is computed again.
+    known = session._known_results()
+    columns = corrected_columns(session.found, state) if known is None else known.columns()
+    files = {EDITS: log, LABELS: labels_csv(columns, state.by_hand)}
     if LABELS_AUTO not in run.manifest():
         files[LABELS_AUTO] = run.read(LABELS)
     files = {name: content for name, content in files.items() if not _has(run, name, content)}
@@ -245,12 +260,12 @@ def apply_edits(run: RunFolder, edits: EditLog | PageEdits | None = None) -> tup
 
     See `write_edits`, which does not compute the results.
     """
-    session, n_moved = write_edits(run, edits)
+    session, n_moved = write_edits(run, edits, with_results=True)
     return session.results(), n_moved
 
 
 def write_edits(
-    run: RunFolder, edits: EditLog | PageEdits | None = None
+    run: RunFolder, edits: EditLog | PageEdits | None = None, *, with_results: bool = False
 ) -> tuple[EditSession, int]:
     """Add edits to those of a run and write labels.csv; return the session and how many moved.
 
@@ -263,6 +278,8 @@ def write_edits(
         A finished run.
     edits
         The content of a file; None to write labels.csv with the edits that the run has.
+    with_results
+        Whether the results of the session are needed as well: the table is then made from them.
     """
     run.about()  # raises if there is no run
     with hold(run.home):
@@ -281,6 +298,8 @@ def write_edits(
             else:
                 _add_log(editor, edits)
             n_moved = int((editor.state.by_hand & ~before).sum())
+        if with_results:
+            session.results()
         _write_labels(session)
         return session, n_moved
 

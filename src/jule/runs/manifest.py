@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from jule.files import MOST_JSON, checked_json, parse_checked_json, read_regular
+from jule.files import MOST_JSON, checked_json, parse_checked_json, read_large, read_regular
 from jule.runs.names import CONFIG, ERRORS, FOLDERS, MANIFEST, STATES, is_own_name
 
 FORMAT = "jule-manifest-1"
@@ -28,9 +29,10 @@ class Entry:
 
 
 Manifest = dict[str, Entry]
+Content = TypeVar("Content", bytes, memoryview)
 
 
-def describe(content: bytes) -> Entry:
+def describe(content: bytes | memoryview) -> Entry:
     """Return the entry of a file with the given content.
 
     Examples
@@ -63,6 +65,11 @@ def parse_manifest(content: bytes) -> Manifest:
     ...
     ValueError: its checksum is wrong
     """
+    return dict(_parse(content))
+
+
+@lru_cache(maxsize=2)  # a command reads the same manifest dozens of times
+def _parse(content: bytes) -> Manifest:
     value = parse_checked_json(content)
     files = value.get("files")
     if value.get("format") != FORMAT or not isinstance(files, dict):
@@ -105,12 +112,23 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 def read_listed(folder: Path, name: str, manifest: Mapping[str, Entry]) -> bytes:
     """Return the content of a file of a run, after comparing it with the manifest."""
+    return _read(folder, name, manifest, read_regular)
+
+
+def read_listed_large(folder: Path, name: str, manifest: Mapping[str, Entry]) -> memoryview:
+    """Return the content of a large file of a run; see `read_listed` and `read_large`."""
+    return _read(folder, name, manifest, read_large)
+
+
+def _read(
+    folder: Path, name: str, manifest: Mapping[str, Entry], read: Callable[[Path, int], Content]
+) -> Content:
     path = folder / name
     if name not in manifest:
         raise DamagedError(f"{path} is missing: {MANIFEST} does not list it")
     check_real_parent(folder, name)
     try:
-        content = read_regular(path, manifest[name].size)
+        content = read(path, manifest[name].size)
     except FileNotFoundError:
         raise DamagedError(
             f"{path} is missing: copy the run again, or make it again with jule cluster --overwrite"

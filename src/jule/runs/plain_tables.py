@@ -46,7 +46,12 @@ class PlainTable:
 
     def whole_numbers(self, column: int) -> NDArray[np.int64] | None:
         """Return a column of whole numbers; None if a cell is anything else."""
-        starts, lengths = self.starts[:, column], self.stops[:, column] - self.starts[:, column]
+        return self._unsigned(self.starts[:, column], self.stops[:, column])
+
+    def _unsigned(
+        self, starts: NDArray[np.int64], stops: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        lengths = stops - starts
         if lengths.min() < 1 or lengths.max() > MOST_DIGITS:
             return None
         numbers = np.zeros(len(self), np.int64)
@@ -60,11 +65,9 @@ class PlainTable:
 
     def cluster_numbers(self, column: int) -> NDArray[np.int64] | None:
         """Return a column of numbers of clusters, -1 for the shelf; None if a cell is not one."""
-        starts, lengths = self.starts[:, column], self.stops[:, column] - self.starts[:, column]
-        is_shelf = (self._bytes[starts] == MINUS) & (lengths == 2)
-        unsigned = PlainTable(self.content, self.starts.copy(), self.stops)
-        unsigned.starts[is_shelf, column] += 1
-        numbers = unsigned.whole_numbers(column)
+        starts, stops = self.starts[:, column], self.stops[:, column]
+        is_shelf = (self._bytes[starts] == MINUS) & (stops - starts == 2)
+        numbers = self._unsigned(starts + is_shelf, stops)
         if numbers is None or (numbers[is_shelf] != 1).any():
             return None
         return np.where(is_shelf, -1, numbers)
@@ -101,22 +104,22 @@ def split_plain(content: bytes, head: bytes) -> PlainTable | None:
     if QUOTE in content or not content.startswith(head + b"\r\n") or content[-2:] != b"\r\n":
         return None
     first = len(head) + 2
-    letters = np.frombuffer(content, np.uint8)[first:]
-    ends = np.flatnonzero(letters == NEWLINE)
+    letters = np.frombuffer(content, np.uint8)
+    n_rows = content.count(b"\n") - 1  # the first line is the head
     width = head.count(b",") + 1
-    found = np.flatnonzero((letters == COMMA) | (letters == NEWLINE))
-    if len(ends) == 0 or len(found) != width * len(ends):
+    found = np.flatnonzero((letters[first:] == COMMA) | (letters[first:] == NEWLINE))
+    if n_rows == 0 or len(found) != width * n_rows:
         return None
-    breaks = found.reshape(-1, width)
-    is_return = letters[ends - 1] == RETURN
-    if (breaks[:, -1] != ends).any() or not is_return.all():
-        return None
-    if np.count_nonzero(letters == RETURN) != len(ends):
-        return None
-    stops = breaks.copy()
-    stops[:, -1] -= 1
+    stops = found.reshape(-1, width)
+    stops += first
     starts = np.empty_like(stops)
-    starts[:, 1:] = breaks[:, :-1] + 1
-    starts[0, 0] = 0
-    starts[1:, 0] = breaks[:-1, -1] + 1
-    return PlainTable(content, starts + first, stops + first)
+    starts[0, 0] = first
+    starts[:, 1:] = stops[:, :-1] + 1
+    starts[1:, 0] = stops[:-1, -1] + 1
+    ends = stops[:, -1]
+    if (letters[ends] != NEWLINE).any() or (letters[ends - 1] != RETURN).any():
+        return None
+    if content.count(b"\r") != n_rows + 1:
+        return None
+    ends -= 1
+    return PlainTable(content, starts, stops)

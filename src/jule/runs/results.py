@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
 from jule.corrections.edits import EditLog
+from jule.corrections.pictures import PictureIndex
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
 from jule.forward import MergeTree, Neighbors
 from jule.forward.assign import centre_distances
+from jule.forward.init import cluster_means
 from jule.joint.choose import Choice, read_evidence, read_suggestions
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_numbers
@@ -24,7 +27,14 @@ from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
 from jule.runs.corrected import correct, numbers_of_branches, parse_log
 from jule.runs.folder import FORMAT, RunFolder
-from jule.runs.manifest import DamagedError, Manifest, damaged, read_listed, read_manifest
+from jule.runs.manifest import (
+    DamagedError,
+    Manifest,
+    damaged,
+    read_listed,
+    read_listed_large,
+    read_manifest,
+)
 from jule.runs.maps import map_files, read_positions
 from jule.runs.names import (
     DIGESTS,
@@ -154,6 +164,21 @@ class RunResults:
         """(n,) the number of the cluster of every sample; see `numbers`."""
         return np.array(self.numbers, np.int32)[self.result.labels]
 
+    @cached_property
+    def centres(self) -> NDArray[np.floating]:
+        """(k, d) the mean vector of every cluster."""
+        return cluster_means(self.result.embedding, self.result.labels)
+
+    @cached_property
+    def distances(self) -> NDArray[np.float64]:
+        """(n,) squared distance of every sample from the centre of its cluster."""
+        return centre_distances(self.result.embedding, self.result.labels, self.centres)
+
+    @cached_property
+    def pictures(self) -> PictureIndex:
+        """The pictures of the run, as edits name them."""
+        return PictureIndex(self.names, self.digests)
+
     def recut(self, k: int | None = None) -> tuple[NDArray[np.int32], dict[int, str]]:
         """Return labels and names by number, optionally for a different number of clusters.
 
@@ -172,11 +197,11 @@ class RunResults:
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""
         labels, names = self.recut(k)
-        places = np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)
-        confidence = self.result.confidence
+        confidence, distances = self.result.confidence, self.distances
         if k is not None and k != self.n_clusters:
+            places = np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int32)
             confidence = self.result.confidence_in(places, self.by_hand)
-        distances = centre_distances(self.result.embedding, places)
+            distances = centre_distances(self.result.embedding, places)
         return label_columns(self.names, labels, confidence, distances, names, self.indices)
 
 
@@ -383,7 +408,7 @@ def _places(
     run: RunFolder, labels: NDArray[np.int32], numbers: tuple[int, ...]
 ) -> NDArray[np.int32]:
     """Return the place of every sample's cluster among the numbers of the clusters."""
-    found = np.unique(labels)
+    found, _ = np.unique(labels, return_counts=True)  # without the counts, it loads numpy.ma
     known = np.array(numbers or range(len(found)), np.int32)
     if not np.array_equal(found, known):
         what = "those in result.json" if numbers else "0, 1, ... without a gap"
@@ -480,6 +505,7 @@ def _read_result(
         return found
 
     n_members = run.config().ensemble
+    embedding = read_listed_large(run.folder, EMBEDDING, manifest)
     neighbors = _neighbors(content(NEIGHBORS), run.path(NEIGHBORS), n)
     before = None  # older runs have no such file
     if INPUT_NEIGHBORS in manifest:
@@ -493,7 +519,7 @@ def _read_result(
         chosen=found["chosen"],
         confidence=table.confidence,
         tree=tree(TREE),
-        embedding=parse_array(content(EMBEDDING), run.path(EMBEDDING), shape=(n, None), kind="f"),
+        embedding=parse_array(embedding, run.path(EMBEDDING), shape=(n, None), kind="f"),
         neighbors=neighbors,
         sigma2=found["sigma2"],
         suggestions=found["suggestions"],

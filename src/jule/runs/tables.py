@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +32,8 @@ DUPLICATE_HEAD = ("path", "same_as", "index", "same_as_index")
 TEXT = ("path", "name", "reason", "same_as")  # columns of text that comes from outside
 MOST_INDEX = 2**31 - 1  # samples are numbered in 32 bits
 FIRST = f"'{RUN_BY_SPREADSHEETS}"  # of cells that are changed on writing or on reading
-QUOTED = re.compile('[",\r\n]')
+QUOTED = '",\r\n'  # signs in cells that need quotes
+REPEATED = ("cluster", "confidence", "rank", "by_hand")  # columns in which few values differ
 _reading = threading.Lock()  # the limit of the csv module belongs to the whole process
 
 
@@ -76,9 +76,11 @@ def ranks_in_clusters(
     [2, 1, 1]
     """
     order = np.lexsort((distances, labels))
-    starts = np.searchsorted(labels[order], labels[order])
+    ordered, places = labels[order], np.arange(len(labels))
+    is_first = np.ones(len(labels), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
     ranks = np.empty(len(labels), np.int64)
-    ranks[order] = np.arange(len(labels)) - starts + 1
+    ranks[order] = places - np.maximum.accumulate(np.where(is_first, places, 0)) + 1
     return ranks
 
 
@@ -110,13 +112,14 @@ def label_columns(
     (['path', 'cluster', 'confidence', 'rank', 'name', 'index'], ['cats'])
     """
     known = cluster_names or {}
-    shown = {label: known.get(label, "") for label in np.unique(labels).tolist()}
+    listed = labels.tolist()
+    shown = {label: known.get(label, "") for label in set(listed)}
     return {
         "path": list(names),
-        "cluster": labels.tolist(),
+        "cluster": listed,
         "confidence": np.round(confidence, 4).tolist(),
         "rank": ranks_in_clusters(labels, distances).tolist(),
-        "name": list(map(shown.__getitem__, labels.tolist())),
+        "name": list(map(shown.__getitem__, listed)),
         "index": (np.arange(len(names)) if indices is None else indices).tolist(),
     }
 
@@ -148,26 +151,36 @@ def csv_text(columns: Mapping[str, Sequence[object]]) -> str:
     >>> csv_text({"path": ["=1.jpg"], "confidence": [1.0]})
     "path,confidence\r\n'=1.jpg,1.0000\r\n"
     """
-    cells = [_cells(name, column) for name, column in columns.items()]
-    lines = [",".join(columns), *map(",".join, zip(*cells, strict=True)), ""]
-    return "\r\n".join(lines)
+    cells = [list(_cells(name, column)) for name, column in columns.items()]
+    wide, n_rows = 2 * len(cells), len(cells[0])
+    # Cells and what is between them in one list: joined once, not row by row.
+    parts = [","] * (wide * n_rows)
+    for place, column in enumerate(cells):
+        parts[2 * place :: wide] = column
+    parts[wide - 1 :: wide] = ["\r\n"] * n_rows
+    return "".join([",".join(columns), "\r\n", *parts])
 
 
 def _cells(name: str, column: Sequence[Any]) -> Iterable[str]:
     """Return the cells of a column as they are written."""
     if name in TEXT:
         return _quote(_each(defuse, map(str, column)))
-    if name == "confidence":
-        shown = {value: f"{value:.4f}" for value in set(column)}  # they are rounded: few differ
-        return map(shown.__getitem__, column)
-    return map(str, column)
+    if name not in REPEATED:
+        return map(str, column)
+    show = "{:.4f}".format if name == "confidence" else str
+    shown = {value: show(value) for value in set(column)}
+    return map(shown.__getitem__, column)
 
 
 def _quote(cells: list[str]) -> list[str]:
     """Return cells with quotes around those that need them, as the csv module would."""
-    if not QUOTED.search("".join(cells)):
+    together = "".join(cells)
+    if not any(sign in together for sign in QUOTED):
         return cells
-    return ['"' + cell.replace('"', '""') + '"' if QUOTED.search(cell) else cell for cell in cells]
+    return [
+        '"' + cell.replace('"', '""') + '"' if any(sign in cell for sign in QUOTED) else cell
+        for cell in cells
+    ]
 
 
 def _each(change: Callable[[str], str], cells: Iterable[str]) -> list[str]:
