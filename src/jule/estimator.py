@@ -376,10 +376,13 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return labels for a different number of clusters, without training.
 
         Exact copies share a cluster, so there are at most as many clusters as different samples; a
-        warning says if that is fewer than k. The shelf of a run that was loaded is not one of the
-        k: it stays as it is, after the others.
+        warning says if that is fewer than k. Nor are clusters of a loaded run divided that a person
+        has merged. Its shelf is not one of the k: it stays as it is, after the others.
         """
         check_is_fitted(self)
+        k = self._results.possible(k)
+        if self._results.n_clusters == 0:
+            return self.result_.labels
         return recut(self.result_, k, self._results.config, self._results.shelf)
 
     def report(self, images: NDArray | None = None, **options: Any) -> Report:

@@ -245,6 +245,58 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         assert page.evaluate("window.hacked") is None
 
 
+def test_a_merge_stays_when_more_clusters_are_used(
+    serve,
+    open_page,
+    images,
+    tmp_path,
+    visit,  # noqa: F811
+    keep_picture,  # noqa: F811
+):
+    run = run_of(tmp_path / "run", images, 6)
+    Report.of_run(run, images, umap=False).write(run)
+    with serve(run) as client:
+        page = open_page(client.address)
+        page.wait_for_selector("#same-open:not([hidden])")
+        page.click("#same-open")
+        inside = np.isin(numbers_in(page), page.evaluate("jule.pair"))
+        page.keyboard.press("y")
+        saved(page, 1)
+        assert len(set(np.array(numbers_in(page))[inside])) == 1
+        page.keyboard.press("n")
+        saved(page, 2)
+        page.click("#same-open")
+        refused = read_results(run).apart[0]
+        for k, revision in ((6, 3), (9, 4), (4, 5), (12, 6)):
+            page.fill("#k", str(k))
+            page.press("#k", "Enter")
+            shown = np.array(numbers_in(page))
+            assert len(set(shown)) == k
+            assert len(set(shown[inside])) == 1  # to look at, and then in use
+            assert len(set(shown[list(refused)])) == 2
+            page.click("#use")
+            saved(page, revision)
+            np.testing.assert_array_equal(numbers_in(page), shown)
+            np.testing.assert_array_equal(EditSession(run).state.labels, shown)
+        keep_picture(page, "test-merged-and-cut")
+        page.fill("#k", "1")
+        page.press("#k", "Enter")
+        assert page.inner_text("#which") == (
+            "1 is not possible: 2 clusters instead (corrections keep these apart)"
+        )
+        page.fill("#k", "199")
+        page.press("#k", "Enter")
+        assert "more would separate what corrections keep together" in page.inner_text("#which")
+    apply_edits(run)
+    Report.of_run(run, images, umap=False).write(run)
+    with visit(run.path("report.html")) as page:  # the same, as a file
+        for k in (3, 13, 40):
+            page.evaluate(f"jule.show({k})")
+            labels = labels_in(page)
+            assert (len(set(labels)), len(set(labels[inside]))) == (k, 1)
+            assert len(set(labels[list(refused)])) == 2
+
+
 def test_a_large_run_is_looked_through_and_edited_part_by_part(
     serve,
     open_page,
