@@ -200,6 +200,30 @@ def test_a_doubtful_image_is_moved_at_once_and_not_doubted_again(visit, random_r
         assert doubts_in(shown)[0] == image
 
 
+def test_the_page_says_where_images_went_and_takes_them_back(
+    visit, random_results, tmp_path, keep_picture
+):
+    with visit(page_of(tmp_path, random_results)) as page:
+        before = labels_in(page)
+        tile = page.locator(".doubt").first
+        image = int(tile.locator(".pic").get_attribute("data-image"))
+        own, other = tile.locator(".group-link").all_inner_texts()
+        tile.locator("button:text-is('Move')").click()
+        name = page.inner_text("#message-text bdi")
+        assert page.inner_text("#message-text") == f"{name} moved from {own} to {other}. Undo"
+        keep_picture(page, "test-moved")
+        page.click("#message-text button")
+        assert labels_in(page).tolist() == before.tolist()
+        assert page.is_hidden("#message")
+        some = [int(one) for one in np.flatnonzero(before == before[image])[:3]]
+        page.evaluate(f"jule.select({some})")
+        page.select_option("#selection-bar select", label="a new cluster")
+        assert page.inner_text("#message-text").endswith(" and 2 others moved to Cluster 4. Undo")
+        page.evaluate(f"jule.select({some})")
+        page.select_option("#selection-bar select", label="Cluster 4")
+        assert page.inner_text("#message-text") == "No picture had to move."
+
+
 def test_what_was_decided_in_the_run_is_not_doubted_at_any_number(visit, random_results, tmp_path):
     labels = random_results.result.labels
     by_hand = np.arange(200) < 100

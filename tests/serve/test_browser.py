@@ -55,6 +55,7 @@ def link_and_shelve(page, labels):
     assert labels_in(page)[c] == labels_in(page)[a] == first
     assert page.inner_text("#message-text") == (
         f"{c} moved from Cluster {second} to Cluster {first}. They stay in one cluster from now on."
+        " Undo"
     )
     press(page, (a, c), "Do not belong together")
     assert "cannot be kept apart" in page.inner_text("#message")
@@ -210,6 +211,7 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         page.select_option("#image-dialog select", label="unsure: it fits nowhere")
         saved(page, 9)
         assert "by hand" in page.inner_text("#image-dialog .dialog-head")
+        assert page.inner_text("#image-dialog #message-text").endswith(" to unsure. Undo")
         page.keyboard.press("Escape")
         keep_picture(page, "test-served")
 

@@ -63,7 +63,8 @@ function moveHere(images, group) {
   const rows = [...moving].map(rowOf);
   const shelve = group === SHELF;
   const to = shelve || group === view.k ? null : memberOf(group);
-  change(shelve ? { edit: "shelve", images: rows } : { edit: "move", images: rows, to }, (next) => {
+  const edit = shelve ? { edit: "shelve", images: rows } : { edit: "move", images: rows, to };
+  return change(edit, (next) => {
     for (const image of moving) next.decided.add(image);
     return put(next, moving, shelve ? shelfIn(next) : group);
   });
