@@ -14,6 +14,7 @@ from jule.runs.results import read_results
 from jule.serve import Desk
 from tests.report.conftest import browser, keep_picture, visit  # noqa: F401
 from tests.report.made import HOSTILE, labels_in, name_field, rename, run_of
+from tests.report.waiting import rest
 
 
 @pytest.fixture(scope="module")
@@ -280,6 +281,8 @@ def test_a_merge_stays_when_more_clusters_are_used(
             saved(page, revision)
             np.testing.assert_array_equal(numbers_in(page), shown)
             np.testing.assert_array_equal(EditSession(run).state.labels, shown)
+            rest(page)  # what joins next never joins the two
+            assert page.locator("#dendrogram .joint").count() == k - 2
         keep_picture(page, "test-merged-and-cut")
         page.fill("#k", "1")
         page.press("#k", "Enter")
