@@ -75,6 +75,7 @@ def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path
     session.add(session.editor.split(2))
     results = session.results()
     assert results.numbers == (0, 2, 3, 4, 5, 6, -1)
+    n_unsure = int((results.labels == -1).sum())
     merged, parts = results.labels == 4, [results.labels == 2, results.labels == 6]
     with visit(page_of(tmp_path, results, images[:200])) as shown:
         for k in (2, 3, 5, 6, 7, 30, 80):
@@ -90,7 +91,9 @@ def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path
             found = shown.evaluate("Array.from(jule.confidence)")
             np.testing.assert_allclose(found, exact, atol=0.02)
             plural = "" if k == 1 else "s"
-            assert shown.inner_text("h1") == f"200 images in {k} cluster{plural} and a shelf"
+            assert shown.inner_text("h1") == (
+                f"200 images in {k} cluster{plural} and {n_unsure} unsure images"
+            )
             assert shown.input_value("#k") == str(k)
             cut = replay(session.editor.base, [*session.editor.log.edits, session.editor.cut(k)])
             np.testing.assert_array_equal(cut[0].labels, labels)

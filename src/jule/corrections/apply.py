@@ -22,7 +22,7 @@ from jule.corrections.pictures import PictureIndex
 from jule.forward.branches import leaf_intervals, node_intervals
 from jule.forward.tree import MergeTree
 
-SHELF = -1  # the label of pictures on the shelf
+SHELF = -1  # the label of pictures that fit nowhere; users see them as unsure
 SHELF_NAME = "unsure"
 
 # Samples that stand for two clusters of which a person has said that they are different.
@@ -215,7 +215,7 @@ class _Edited:
         labels = labels[labels != SHELF]
         if len(labels) == 0:
             paths = [one.path for one in pictures]
-            raise EditError(f"{_listed(paths)} is on the shelf, not in a cluster")
+            raise EditError(f"{_listed(paths)} is {SHELF_NAME}, in no cluster")
         found, first, counts = np.unique(labels, return_index=True, return_counts=True)
         best = np.lexsort((first, -counts))[0]
         return int(found[best])
@@ -387,7 +387,7 @@ def _name(edited: _Edited, edit: Edit) -> None:
     if now not in (edit.was, edit.name):
         raise EditError(f"the cluster is already called {now!r}, so it is not called {edit.name!r}")
     if edit.name.casefold() == SHELF_NAME:
-        raise EditError(f"{SHELF_NAME!r} is the name of the shelf: choose another one")
+        raise EditError(f"{SHELF_NAME!r} is for pictures that fit nowhere: choose another name")
     if edit.name and any(
         name == edit.name and other != label for other, name in edited.names.items()
     ):

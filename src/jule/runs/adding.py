@@ -101,7 +101,7 @@ def add_pictures(
     """Place new pictures in the clusters of a finished run, without training.
 
     Each new picture goes to the cluster that its neighbours vote for, as in `predict`, with all
-    corrections in effect; pictures on the shelf do not vote. In the tree it joins the nearest of
+    corrections in effect; unsure pictures do not vote. In the tree it joins the nearest of
     these neighbours. Clusters, their numbers and their names stay as they are, and so do the
     pictures that were in the run before. How the new pictures look before learning is not compared
     with the others, so their confidence follows from the learned representation alone.
@@ -169,7 +169,7 @@ def grow(
     """
     state = editor.state
     if len(state.numbers) == 0:
-        raise ValueError("all pictures are on the shelf, so new ones have no cluster to join: undo")
+        raise ValueError("all pictures are unsure, so new ones have no cluster to join: undo that")
     result = found.result
     n, m = len(result.labels), len(new)
     k = count_neighbors(n, found.config)

@@ -42,7 +42,7 @@ function nameHere(group, name) {
     other !== group && view.sizes[other] && givenName(other) === name);
   if (name && (isTaken || name.toLowerCase() === SHELF_NAME)) {
     say(name.toLowerCase() === SHELF_NAME
-      ? `Not changed: '${SHELF_NAME}' is the name of the shelf: choose another one`
+      ? `Not changed: '${SHELF_NAME}' is for images that fit nowhere: choose another name`
       : `Not changed: another cluster is already called '${name}': merge them, or choose another`
         + " name");
   } else {
