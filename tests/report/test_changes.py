@@ -175,7 +175,7 @@ def test_the_page_shows_the_lists_of_the_summary(visit, random_results, tmp_path
     with visit(path) as shown:
         summary = shown.evaluate("JSON.parse(run.textContent).summary")
         assert doubts_in(shown) == [doubt["image"] for doubt in summary["doubts"]][:36]
-        assert shown.inner_text("#doubts-hint").startswith(f"{summary['n_doubts']} images have")
+        assert shown.inner_text("#doubts-hint").startswith(f"{summary['n_doubts']} images are")
         for group in summary["groups"]:
             shown.evaluate(
                 f"document.getElementById('cluster-{group['cluster']}').scrollIntoView()"
@@ -222,6 +222,28 @@ def test_the_page_says_where_images_went_and_takes_them_back(
         page.evaluate(f"jule.select({some})")
         page.select_option("#selection-bar select", label="Cluster 4")
         assert page.inner_text("#message-text") == "No picture had to move."
+
+
+def test_an_image_is_explained_by_the_pictures_beside_it(
+    visit, random_results, tmp_path, keep_picture
+):
+    with visit(page_of(tmp_path, random_results)) as page:
+        assert "(by all their neighbours" in page.inner_text("#doubts-hint")
+        for image in doubts_in(page)[:5]:
+            page.evaluate(f"jule.open({image})")
+            beside = page.locator("#image-dialog .around:not(.pictures .pictures) .pic")
+            places = [
+                beside.nth(at).get_attribute("aria-label").split(", in ")[1]
+                for at in range(beside.count())
+            ]
+            said = page.inner_text("#image-dialog h3:text-is('Most like it') + .hint")
+            counts = {
+                place: int(n) for n, place in (part.split(" in ") for part in said.split(", "))
+            }
+            assert counts == {place: places.count(place) for place in places}
+            assert list(counts.values()) == sorted(counts.values(), reverse=True)
+            assert "Otherwise it is most like" in page.inner_text("#image-dialog .image-facts")
+        keep_picture(page, "test-explained")
 
 
 def test_what_was_decided_in_the_run_is_not_doubted_at_any_number(visit, random_results, tmp_path):
