@@ -53,7 +53,11 @@ class Said:
         if kind == "merge":
             gone = set(before.numbers.tolist()) - set(after.numbers.tolist())
             for label in gone:
-                self.joined.append(members(after, after.labels[min(members(before, label))]))
+                merged = members(after, after.labels[min(members(before, label))])
+                self.joined.append(merged)
+                self.apart = [
+                    pair for pair in self.apart if not (pair[0] & merged and pair[1] & merged)
+                ]
             return
         if kind == "split":
             self.joined = [one for one in self.joined if not one & moved]

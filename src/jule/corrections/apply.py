@@ -334,7 +334,7 @@ def apply_edit(base: Base, before: Corrected, edit: Edit) -> Corrected:
         before.labels.copy(),
         dict(before.names),
         before.by_hand.copy(),
-        before.units.copy(),
+        before.units,
         list(before.apart),
         before.next_label,
         list(before.links),
@@ -519,7 +519,7 @@ def _must_link(edited: _Edited, edit: Edit) -> None:
     moving = together & (edited.labels != label)
     edited.take(together, label)
     edited.by_hand |= moving
-    edited.units[together] = int(np.flatnonzero(together)[0])
+    edited.units = np.where(together, np.flatnonzero(together)[0], edited.units)
     edited.links.append(edit)
 
 

@@ -45,14 +45,14 @@ class Joins:
     [0, 1, 2, 3, 4]
     """
 
-    groups: NDArray[np.int64]
-    pieces: NDArray[np.int64]
+    groups: NDArray[np.int32]
+    pieces: NDArray[np.int32]
     n_used: int = 0
 
     @classmethod
     def none(cls, n_samples: int) -> Joins:
         """Return the groups before any edit: none."""
-        nothing = np.full(n_samples, NONE)
+        nothing = np.full(n_samples, NONE, np.int32)
         return cls(nothing, nothing)
 
     def join(self, samples: NDArray[np.int64], parts: NDArray[np.integer]) -> Joins:
