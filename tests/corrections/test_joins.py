@@ -14,7 +14,7 @@ from jule.forward import MergeTree
 from jule.runs.corrected import base_of, edited_result, with_state
 from tests.corrections.made import random_tree
 from tests.corrections.test_properties import check_sound, number, step, take
-from tests.runs.test_histories import run_of
+from tests.runs.test_histories import run_of, update
 
 cut = st.tuples(st.just("cut"), number, number, st.just(""))
 hand = step.filter(lambda one: one[0] not in ("undo", "redo"))
@@ -160,6 +160,21 @@ def test_clusters_that_were_called_different_are_joined_last(kind):
     editor.add(editor.merge(*editor.state.numbers.tolist()))  # the last word counts
     editor.add(editor.cut(4))
     assert len(editor.state.numbers) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_merge_stays_when_pictures_are_added(seed):
+    found, editor = editor_of(seed)
+    editor.add(editor.merge(0, 3))
+    editor.add(editor.refuse(1, 2))
+    merged, refused = members(editor.state, 0), [members(editor.state, one) for one in (1, 2)]
+    editor.add(editor.cut(7))
+    near = found.result.embedding[:20] + np.float32(0.01)
+    _, editor = update(found, editor, near)
+    for k in (12, 3):
+        editor.add(editor.cut(k))
+        assert len(clusters_of(editor.state, merged)) == 1
+        assert len(clusters_of(editor.state, set.union(*refused))) > 1
 
 
 def test_more_clusters_than_corrections_allow_are_as_many_as_they_do():

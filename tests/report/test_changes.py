@@ -222,6 +222,8 @@ def test_the_page_says_where_images_went_and_takes_them_back(
         page.evaluate(f"jule.select({some})")
         page.select_option("#selection-bar select", label="Cluster 4")
         assert page.inner_text("#message-text") == "No picture had to move."
+        page.evaluate("jule.show(6)")
+        assert page.inner_text("#which").endswith("without the changes made there")
 
 
 def test_an_image_is_explained_by_the_pictures_beside_it(
