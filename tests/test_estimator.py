@@ -249,19 +249,43 @@ def test_a_saved_model_has_its_images_for_exports_and_the_page(tmp_path):
     assert Run(tmp_path / "run").report().sheets is not None
 
 
-def test_the_shelf_of_a_loaded_run_stays_beside_the_clusters(fitted, tmp_path):
+def test_unsure_images_of_a_loaded_run_stay_beside_the_clusters(fitted, tmp_path):
     fitted.save(tmp_path / "run")
     session = EditSession(RunFolder(tmp_path / "run"))
     session.add(session.editor.shelve([3, 40, 90]))
     session.write_labels()
     loaded = JULE.load(tmp_path / "run")
-    assert loaded.n_clusters_ == 6
+    assert loaded.n_clusters_ == 5
     assert np.flatnonzero(loaded.labels_ == 5).tolist() == [3, 40, 90]
     np.testing.assert_array_equal(loaded.recut(5), loaded.labels_)
     for k in (2, 8):
         labels = loaded.recut(k)
         assert np.unique(labels).tolist() == list(range(k + 1))
         assert np.flatnonzero(labels == k).tolist() == [3, 40, 90]
+
+
+def test_the_columns_of_predict_proba_are_the_clusters(fitted, digits, tmp_path):
+    images = digits[0][:300]
+    fitted.save(tmp_path / "run")
+    session = EditSession(RunFolder(tmp_path / "run"))
+    shelved = np.flatnonzero(fitted.labels_ == 4)[1:]  # one is left of it
+    session.add(session.editor.shelve(shelved.tolist()))
+    session.write_labels()
+    loaded = JULE.load(tmp_path / "run")
+    shares = loaded.predict_proba(images)
+    assert shares.shape == (len(images), 5)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert loaded.predict(images[shelved]).max() < 5
+    rest = loaded.labels_ < 4
+    assert (loaded.predict(images[rest]) == loaded.labels_[rest]).mean() > 0.9
+    session.add(session.editor.shelve(range(len(images))))
+    session.write_labels()
+    loaded = JULE.load(tmp_path / "run")
+    assert loaded.n_clusters_ == 0
+    with pytest.raises(ValueError, match="all images of this run are unsure"):
+        loaded.predict_proba(images)
+    with pytest.warns(UserWarning, match="no clusters instead of 3: all images are unsure"):
+        loaded.recut(3)
 
 
 def test_copies_share_a_cluster_at_every_cut():

@@ -25,6 +25,7 @@ from jule.backward.mapper import place
 from jule.features.registry import PIXELS
 from jule.files import array_bytes, arrays_bytes, write_atomic
 from jule.forward import MergeTree
+from jule.forward.assign import cluster_affinities
 from jule.forward.constraints import Constraints
 from jule.forward.prepare import check_not_masked
 from jule.images import check_labels, fingerprint
@@ -32,6 +33,7 @@ from jule.images.copies import find_copies
 from jule.images.read import digests_of
 from jule.images.sources.arrays import check_layout, check_same_shape
 from jule.joint import Choice, Config, Period, Result, finish, init_network, preset
+from jule.joint.clustering import count_neighbors
 from jule.joint.config import Kind, Preset, kind_of
 from jule.joint.lowdim import Map, requested_map
 from jule.joint.result import cluster_shares, recut
@@ -111,8 +113,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_
         (n,) cluster of every sample: `labels_sf_`, `labels_rc_`, or the clusters without learning,
-        chosen without true classes; see `jule.joint.finish`. Of a run that was loaded with pictures
-        on the shelf, these have the last one, ``n_clusters_ - 1``.
+        chosen without true classes; see `jule.joint.finish`. Of a run that was loaded with unsure
+        images, which are in no cluster, these have the label ``n_clusters_``.
     labels_sf_
         (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
         without further training. For an ensemble: samples that are together in the clusterings of
@@ -131,7 +133,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     map_
         (n, n_components) positions of the samples on the map; None without `n_components`.
     tree_
-        The `MergeTree` of the final representation; its cut into `n_clusters_` is `labels_`.
+        The `MergeTree` of the final representation; its cut into as many clusters as `labels_`
+        has labels is `labels_`.
     network_
         The trained network, a `jule.backward.Embedder`.
     history_
@@ -140,7 +143,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The suggested number of clusters and its score; None if `n_clusters` was given.
     n_clusters_
         Number of clusters in `labels_`. Exact copies share a cluster, so it is at most the number
-        of different samples; a warning says if that is fewer than `n_clusters`. A shelf counts.
+        of different samples; a warning says if that is fewer than `n_clusters`. Unsure images of a
+        loaded run are not counted as one.
     sample_shape_
         Shape of one sample.
     result_
@@ -341,7 +345,7 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.network_ = embedder
         self.history_ = results.history
         self.choice_ = result.choice
-        self.n_clusters_ = result.n_clusters
+        self.n_clusters_ = results.n_clusters
         self._results = results
         self._map = learned_map
 
@@ -363,9 +367,25 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return embed(self.network_, encode(self._encoder, self._checked(X, reset=False)))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the fraction of each sample's affinity per cluster, (m, n_clusters_)."""
+        """Return the fraction of each sample's affinity per cluster, (m, n_clusters_).
+
+        Column i is the cluster with the label i in `labels_`. Unsure images of a run that was
+        loaded are in no cluster: they have no column, and do not count as neighbours.
+        """
         embedding = self._embed(X)
-        return cluster_shares(self.result_, self._results.config, embedding)
+        result, config = self.result_, self._results.config
+        if self._results.shelf is None:
+            return cluster_shares(result, config, embedding)
+        counts = result.labels != self._results.shelf
+        if not counts.any():
+            raise ValueError("all images of this run are unsure, so it has no clusters")
+        return cluster_affinities(
+            embedding,
+            result.embedding[counts],
+            result.labels[counts],
+            sigma2=result.sigma2,
+            n_neighbors=count_neighbors(int(counts.sum()), config),
+        )
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
         """Return the cluster to which each sample has the largest affinity."""
@@ -376,10 +396,13 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return labels for a different number of clusters, without training.
 
         Exact copies share a cluster, so there are at most as many clusters as different samples; a
-        warning says if that is fewer than k. The shelf of a run that was loaded is not one of the
-        k: it stays as it is, after the others.
+        warning says if that is fewer than k. Nor are clusters of a loaded run divided that a person
+        has merged. Its unsure images are not one of the k: they stay as they are, after the others.
         """
         check_is_fitted(self)
+        k = self._results.possible(k)
+        if self._results.n_clusters == 0:
+            return self.result_.labels
         return recut(self.result_, k, self._results.config, self._results.shelf)
 
     def report(self, images: NDArray | None = None, **options: Any) -> Report:

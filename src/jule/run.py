@@ -120,7 +120,7 @@ class Run(RunFolder):
 
     @property
     def labels(self) -> NDArray[np.int32]:
-        """The cluster of every sample, by its number in labels.csv; -1 for the shelf."""
+        """The cluster of every sample, by its number in labels.csv; -1 if it is unsure."""
         return self.results.labels
 
     @property
@@ -134,7 +134,7 @@ class Run(RunFolder):
         return self.results.recut()[1]
 
     def recut(self, k: int) -> NDArray[np.int32]:
-        """Return labels for a different number of clusters, without training; -1 for the shelf."""
+        """Return labels for a different number of clusters, without training; -1 if unsure."""
         return self.results.recut(k)[0]
 
     def predict(

@@ -1,5 +1,7 @@
 """Suggestions against plain loops, and what a person said is not suggested again."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -74,6 +76,13 @@ def test_what_was_refused_split_or_kept_apart_is_not_suggested_again():
     label = before[0].label
     editor.add(editor.split(label))
     assert frozenset((label, editor.state.next_label - 1)) not in suggested()
+    editor.undo()
+    some = np.flatnonzero(editor.state.labels == label)[:3]
+    editor.add(editor.move(some, None))  # a split that follows no branch
+    new = frozenset((label, editor.state.next_label - 1))
+    assert new not in suggested()
+    found = same_pairs(graph, editor.base, replace(editor.state, different=()))
+    assert new in [frozenset((pair.label, pair.other)) for pair in found]
     editor.undo()
     editor.add(editor.merge(before[0].label, before[0].other))
     assert all(before[0].other not in pair for pair in suggested())

@@ -175,7 +175,7 @@ def test_the_page_shows_the_lists_of_the_summary(visit, random_results, tmp_path
     with visit(path) as shown:
         summary = shown.evaluate("JSON.parse(run.textContent).summary")
         assert doubts_in(shown) == [doubt["image"] for doubt in summary["doubts"]][:36]
-        assert shown.inner_text("#doubts-hint").startswith(f"{summary['n_doubts']} images have")
+        assert shown.inner_text("#doubts-hint").startswith(f"{summary['n_doubts']} images are")
         for group in summary["groups"]:
             shown.evaluate(
                 f"document.getElementById('cluster-{group['cluster']}').scrollIntoView()"
@@ -198,6 +198,54 @@ def test_a_doubtful_image_is_moved_at_once_and_not_doubted_again(visit, random_r
         shown.click("#undo")
         np.testing.assert_array_equal(labels_in(shown), before)
         assert doubts_in(shown)[0] == image
+
+
+def test_the_page_says_where_images_went_and_takes_them_back(
+    visit, random_results, tmp_path, keep_picture
+):
+    with visit(page_of(tmp_path, random_results)) as page:
+        before = labels_in(page)
+        tile = page.locator(".doubt").first
+        image = int(tile.locator(".pic").get_attribute("data-image"))
+        own, other = tile.locator(".group-link").all_inner_texts()
+        tile.locator("button:text-is('Move')").click()
+        name = page.inner_text("#message-text bdi")
+        assert page.inner_text("#message-text") == f"{name} moved from {own} to {other}. Undo"
+        keep_picture(page, "test-moved")
+        page.click("#message-text button")
+        assert labels_in(page).tolist() == before.tolist()
+        assert page.is_hidden("#message")
+        some = [int(one) for one in np.flatnonzero(before == before[image])[:3]]
+        page.evaluate(f"jule.select({some})")
+        page.select_option("#selection-bar select", label="a new cluster")
+        assert page.inner_text("#message-text").endswith(" and 2 others moved to Cluster 4. Undo")
+        page.evaluate(f"jule.select({some})")
+        page.select_option("#selection-bar select", label="Cluster 4")
+        assert page.inner_text("#message-text") == "No picture had to move."
+        page.evaluate("jule.show(6)")
+        assert page.inner_text("#which").endswith("without the changes made there")
+
+
+def test_an_image_is_explained_by_the_pictures_beside_it(
+    visit, random_results, tmp_path, keep_picture
+):
+    with visit(page_of(tmp_path, random_results)) as page:
+        assert "(by all their neighbours" in page.inner_text("#doubts-hint")
+        for image in doubts_in(page)[:5]:
+            page.evaluate(f"jule.open({image})")
+            beside = page.locator("#image-dialog .around:not(.pictures .pictures) .pic")
+            places = [
+                beside.nth(at).get_attribute("aria-label").split(", in ")[1]
+                for at in range(beside.count())
+            ]
+            said = page.inner_text("#image-dialog h3:text-is('Most like it') + .hint")
+            counts = {
+                place: int(n) for n, place in (part.split(" in ") for part in said.split(", "))
+            }
+            assert counts == {place: places.count(place) for place in places}
+            assert list(counts.values()) == sorted(counts.values(), reverse=True)
+            assert "Otherwise it is most like" in page.inner_text("#image-dialog .image-facts")
+        keep_picture(page, "test-explained")
 
 
 def test_what_was_decided_in_the_run_is_not_doubted_at_any_number(visit, random_results, tmp_path):

@@ -75,11 +75,15 @@ def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path
     session.add(session.editor.split(2))
     results = session.results()
     assert results.numbers == (0, 2, 3, 4, 5, 6, -1)
+    n_unsure = int((results.labels == -1).sum())
+    merged, parts = results.labels == 4, [results.labels == 2, results.labels == 6]
     with visit(page_of(tmp_path, results, images[:200])) as shown:
-        for k in (1, 2, 5, 6, 7, 30, 150):
+        for k in (2, 3, 5, 6, 7, 30, 80):
             shown.evaluate(f"jule.show({k})")
             labels, _ = results.recut(k)
             assert len(set(labels.tolist()) - {-1}) == k
+            assert len(set(labels[merged])) == 1
+            assert not set(labels[parts[0]]) & set(labels[parts[1]])
             np.testing.assert_array_equal(labels == -1, results.labels == -1)
             found = shown.evaluate("Array.from(jule.labels, (group) => jule.numbers[group])")
             assert found == labels.tolist()
@@ -87,7 +91,9 @@ def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path
             found = shown.evaluate("Array.from(jule.confidence)")
             np.testing.assert_allclose(found, exact, atol=0.02)
             plural = "" if k == 1 else "s"
-            assert shown.inner_text("h1") == f"200 images in {k} cluster{plural} and a shelf"
+            assert shown.inner_text("h1") == (
+                f"200 images in {k} cluster{plural} and {n_unsure} unsure images"
+            )
             assert shown.input_value("#k") == str(k)
             cut = replay(session.editor.base, [*session.editor.log.edits, session.editor.cut(k)])
             np.testing.assert_array_equal(cut[0].labels, labels)
@@ -111,7 +117,7 @@ def test_the_confidence_does_not_jump_where_few_neighbours_are_on_the_page(
             assert abs(found.mean() - np.mean(results.columns(k)["confidence"])) < 0.03
 
 
-def random_tree(rng, n):
+def random_tree(rng, n, is_corrected=False):
     alive, merges = list(range(n)), []
     while len(alive) > 1:
         # Mostly the oldest with another one, so that there are combs and outliers.
@@ -119,34 +125,43 @@ def random_tree(rng, n):
         b = alive.pop(int(rng.integers(len(alive))))
         merges.append((a, b))
         alive.insert(int(rng.integers(len(alive) + 1)), n + len(merges) - 1)
-    return MergeTree(n, np.array(merges), np.zeros(n - 1))
+    fixed = rng.integers(0, n // 3 + 1, 2).tolist() if is_corrected else [0, 0]
+    return MergeTree(n, np.array(merges), np.zeros(n - 1), *fixed)
 
 
 def test_any_tree_is_cut_and_numbered_as_in_python(visit, page):
     rng = np.random.default_rng(0)
     with visit(page) as shown:
         for n in (2, 3, 5, 17, 60, 200, 500):
-            for _ in range(5):
-                tree = random_tree(rng, n)
+            for attempt in range(6):
+                tree = random_tree(rng, n, is_corrected=attempt % 2 == 1)
                 ks = sorted({1, 2, n, *rng.integers(1, n + 1, 6).tolist()})
-                labels = [rng.permutation(k).astype(np.int32)[tree.cut(k)] for k in ks]
+                whole = MergeTree(n, tree.merges, tree.affinities)
+                labels = [rng.permutation(k).astype(np.int32)[whole.cut(k)] for k in ks]
                 found = shown.evaluate(
-                    """([n, merges, ks, labels]) => {
+                    """([n, merges, ks, labels, fixed]) => {
                       const tree = Int32Array.from(merges);
                       return ks.map((k, i) => {
-                        const { labels: cut, nodes } = jule.cutOther(n, tree, k);
+                        const { labels: cut, nodes } = jule.cutOther(n, tree, k, fixed);
                         const numbers = jule.numbersOther(n, tree, Int32Array.from(labels[i]));
                         return [Array.from(cut), nodes, Array.from(numbers)];
                       });
                     }""",
-                    [n, tree.merges.ravel().tolist(), ks, [each.tolist() for each in labels]],
+                    [
+                        n,
+                        tree.merges.ravel().tolist(),
+                        ks,
+                        [each.tolist() for each in labels],
+                        [tree.n_copies, tree.n_forced],
+                    ],
                 )
                 for k, of_run, (cut, nodes, numbers) in zip(ks, labels, found, strict=True):
                     size = default_min_cluster_size(n, k)
                     np.testing.assert_array_equal(cut, tree.cut(k, size))
                     np.testing.assert_array_equal(nodes, clusters_as_nodes(tree, k, size))
                     np.testing.assert_array_equal(numbers, branch_numbers(tree, of_run))
-                    assert len(set(np.array(numbers)[nodes].tolist())) == k
+                    if tree.n_forced == 0:
+                        assert len(set(np.array(numbers)[nodes].tolist())) == k
 
 
 def test_colours_and_names_stay_with_their_branch(visit, page):

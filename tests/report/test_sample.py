@@ -8,7 +8,7 @@ from jule.forward import MergeTree
 from jule.report import Report
 from jule.report.sample import Sample, choose_rows, most_shown
 from jule.report.stored import read_stored
-from jule.runs.edits import apply_edits, read_edits
+from jule.runs.edits import EditSession, apply_edits, read_edits
 from jule.runs.results import read_results
 from tests.report.made import blobs, labels_in, results_of, run_of
 
@@ -108,6 +108,28 @@ def test_the_page_of_a_sample_cuts_edits_and_says_what_it_is(visit, images, few,
     kept = np.setdiff1d(np.arange(400), rows[:2])
     merged = np.where(before == other, one, before)[kept]
     assert len({*zip(merged.tolist(), labels[kept].tolist(), strict=True)}) == 4
+
+
+def test_the_page_of_a_sample_undoes_no_correction(visit, images, few, tmp_path):
+    run = run_of(tmp_path / "run", images, 6)
+    session = EditSession(run)
+    session.add(session.editor.merge(0, 3))
+    session.add(session.editor.refuse(1, 2))
+    session.write_labels()
+    report = Report.of_run(run, images, umap=False)
+    report.write(run)
+    rows, results = report.sample.rows, read_results(run)
+    merged, refused = results.labels[rows] == 0, [results.labels[rows] == one for one in (1, 2)]
+    with visit(run.path("report.html")) as page:
+        for k in (2, 3, 8, 15):
+            page.evaluate(f"jule.show({k})")
+            labels = labels_in(page)
+            whole = results.recut(k)[0][rows]
+            assert len({*zip(labels.tolist(), whole.tolist(), strict=True)}) == k
+            assert len(set(labels[merged])) == 1
+            assert not set(labels[refused[0]]) & set(labels[refused[1]])
+        page.evaluate("jule.show(1)")
+        assert page.evaluate("jule.shown") == 2
 
 
 def test_an_earlier_page_gives_its_sample_again(few, tmp_path):

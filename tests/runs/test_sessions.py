@@ -96,7 +96,7 @@ def test_an_edit_that_is_not_possible_or_not_saved_changes_nothing(run, monkeypa
     session.add(session.editor.name(0, "cats"))
     with pytest.raises(EditError, match="already called 'cats': merge them"):
         session.add(session.editor.name(1, "cats"))
-    with pytest.raises(EditError, match="'unsure' is the name of the shelf"):
+    with pytest.raises(EditError, match="'unsure' is for pictures that fit nowhere"):
         session.add(session.editor.name(1, "Unsure"))
     with pytest.raises(EditError, match="there is no cluster 99"):
         session.editor.split(99)

@@ -14,6 +14,7 @@ from jule.runs.results import read_results
 from jule.serve import Desk
 from tests.report.conftest import browser, keep_picture, visit  # noqa: F401
 from tests.report.made import HOSTILE, labels_in, name_field, rename, run_of
+from tests.report.waiting import rest
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,7 @@ def link_and_shelve(page, labels):
     assert labels_in(page)[c] == labels_in(page)[a] == first
     assert page.inner_text("#message-text") == (
         f"{c} moved from Cluster {second} to Cluster {first}. They stay in one cluster from now on."
+        " Undo"
     )
     press(page, (a, c), "Do not belong together")
     assert "cannot be kept apart" in page.inner_text("#message")
@@ -144,6 +146,7 @@ def test_how_sure_is_right_before_the_server_has_computed_it(
         may_answer.set()
         saved(page, 2)
         assert page.inner_text("#sureness") == said
+        page.close()  # what it asked for after the first edit may still be on its way
 
 
 def test_corrections_made_with_keys_are_there_after_a_reload(
@@ -210,6 +213,7 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
         page.select_option("#image-dialog select", label="unsure: it fits nowhere")
         saved(page, 9)
         assert "by hand" in page.inner_text("#image-dialog .dialog-head")
+        assert page.inner_text("#image-dialog #message-text").endswith(" to unsure. Undo")
         page.keyboard.press("Escape")
         keep_picture(page, "test-served")
 
@@ -233,16 +237,70 @@ def test_corrections_made_with_keys_are_there_after_a_reload(
 
         page.evaluate("jule.show(3)")  # other cuts are only looked at, until they are chosen
         assert page.locator("#cards .split:visible").count() == 0
-        assert page.inner_text("h1") == "200 images in 3 clusters and a shelf"
+        assert page.inner_text("h1") == "200 images in 3 clusters and 1 unsure image"
         shown = numbers_in(page)
         page.click("#use")
         saved(page, 11)
         assert numbers_in(page) == shown
-        assert page.inner_text("h1") == "200 images in 3 clusters and a shelf"
+        assert page.inner_text("h1") == "200 images in 3 clusters and 1 unsure image"
         assert page.input_value("#k") == "3"
-        assert page.inner_text("#which").startswith("3 clusters and a shelf, as in the run")
+        assert page.inner_text("#which").startswith("3 clusters and 1 unsure image, as in the run")
         assert read_results(run).columns()["cluster"] == shown  # what labels.csv will have
         assert page.evaluate("window.hacked") is None
+
+
+def test_a_merge_stays_when_more_clusters_are_used(
+    serve,
+    open_page,
+    images,
+    tmp_path,
+    visit,  # noqa: F811
+    keep_picture,  # noqa: F811
+):
+    run = run_of(tmp_path / "run", images, 6)
+    Report.of_run(run, images, umap=False).write(run)
+    with serve(run) as client:
+        page = open_page(client.address)
+        page.wait_for_selector("#same-open:not([hidden])")
+        page.click("#same-open")
+        inside = np.isin(numbers_in(page), page.evaluate("jule.pair"))
+        page.keyboard.press("y")
+        saved(page, 1)
+        assert len(set(np.array(numbers_in(page))[inside])) == 1
+        page.keyboard.press("n")
+        saved(page, 2)
+        page.click("#same-open")
+        refused = read_results(run).apart[0]
+        for k, revision in ((6, 3), (9, 4), (4, 5), (12, 6)):
+            page.fill("#k", str(k))
+            page.press("#k", "Enter")
+            shown = np.array(numbers_in(page))
+            assert len(set(shown)) == k
+            assert len(set(shown[inside])) == 1  # to look at, and then in use
+            assert len(set(shown[list(refused)])) == 2
+            page.click("#use")
+            saved(page, revision)
+            np.testing.assert_array_equal(numbers_in(page), shown)
+            np.testing.assert_array_equal(EditSession(run).state.labels, shown)
+            rest(page)  # what joins next never joins the two
+            assert page.locator("#dendrogram .joint").count() == k - 2
+        keep_picture(page, "test-merged-and-cut")
+        page.fill("#k", "1")
+        page.press("#k", "Enter")
+        assert page.inner_text("#which") == (
+            "1 is not possible: 2 clusters instead (corrections keep these apart)"
+        )
+        page.fill("#k", "199")
+        page.press("#k", "Enter")
+        assert "more would separate what corrections keep together" in page.inner_text("#which")
+    apply_edits(run)
+    Report.of_run(run, images, umap=False).write(run)
+    with visit(run.path("report.html")) as page:  # the same, as a file
+        for k in (3, 13, 40):
+            page.evaluate(f"jule.show({k})")
+            labels = labels_in(page)
+            assert (len(set(labels)), len(set(labels[inside]))) == (k, 1)
+            assert len(set(labels[list(refused)])) == 2
 
 
 def test_a_large_run_is_looked_through_and_edited_part_by_part(
@@ -359,7 +417,9 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         page.click("#same-open")
         link_and_shelve(page, merged)
         shown, numbers = labels_in(page), numbers_in(page)
-        assert page.inner_text("h1").endswith(f" {len(set(numbers)) - 1} clusters and a shelf")
+        assert page.inner_text("h1").endswith(
+            f" {len(set(numbers)) - 1} clusters and 1 unsure image"
+        )
         with page.expect_download() as kept:
             page.click("#save-json")
         kept.value.save_as(tmp_path / "edits.json")

@@ -232,6 +232,24 @@ def test_suggestions_are_clusters_of_the_state(serve, run):
     assert all({pair["cluster"], pair["other"]} <= set(numbers) for pair in after)
 
 
+def test_what_was_just_separated_is_not_suggested(serve, run):
+    with serve(run) as client:
+        labels = labels_of(client.ask("state").json)
+        biggest = int(np.bincount(labels).argmax())
+        inside = np.flatnonzero(labels == biggest)
+        client.edit(0, "split", cluster=biggest)
+        moved = client.edit(1, "move", images=inside[::3].tolist(), to=None).json
+        new = moved["numbers"][-2:]
+        separated = [{biggest, number} for number in new]
+        served = client.ask("suggestions").json["same"]
+        summary = Report.of_run(run).summary
+        numbers = [group["number"] for group in summary["groups"]]
+        made = [{name: numbers[one] for name, one in pair.items()} for pair in summary["same"]]
+    for pairs in (served, made):
+        assert pairs
+        assert not [pair for pair in pairs if set(pair.values()) in separated]
+
+
 def test_the_end_writes_labels_and_page_if_there_was_an_edit(run):
     before = run.path("labels.csv").read_bytes()
     desk = Desk(run)

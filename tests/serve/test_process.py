@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from contextlib import suppress
+from http.client import HTTPException
 
 import numpy as np
 import pytest
@@ -16,6 +19,20 @@ from tests.serve.conftest import Client
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 START = "import jule.cli; jule.cli.main()"
+# An edit takes longer than the server waits for requests, and says when it has begun.
+SLOW = """
+import time
+from jule.runs.edits import EditSession
+
+add = EditSession.add
+
+def slowly(*given, **options):
+    print("editing", flush=True)
+    time.sleep(4)
+    return add(*given, **options)
+
+EditSession.add = slowly
+"""
 
 
 @pytest.fixture
@@ -24,10 +41,11 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def started(run):
-    """`jule serve` as a process, and requests to it."""
+def started(run, request):
+    """`jule serve` as a process, and requests to it; a parameter is code that runs before it."""
     pytest.importorskip("uvicorn", reason='the server is tested: pip install "jule[serve]"')
-    command = [sys.executable, "-c", START, "serve", str(run.folder), "--no-browser"]
+    program = getattr(request, "param", "") + START
+    command = [sys.executable, "-c", program, "serve", str(run.folder), "--no-browser"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as process:
         try:
@@ -47,6 +65,32 @@ def test_ctrl_c_ends_it_and_writes_the_labels(run, started):
     assert "have all edits" in said
     assert "Traceback" not in problems
     assert client.parts.path.strip("/") not in said + problems  # the token was printed once
+    assert "cats" in run.path("labels.csv").read_text()
+
+
+@pytest.mark.parametrize("started", [SLOW], indirect=True)
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_waits_for_the_edit_that_is_under_way(run, started, presses):
+    process, client = started
+    process.stdout.readline()  # how to end it
+
+    def edit():
+        with suppress(OSError, HTTPException):  # nobody is there to answer
+            client.edit(0, "name", cluster=0, name="cats")
+
+    thread = threading.Thread(target=edit)
+    thread.start()
+    assert process.stdout.readline() == "editing\n"
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    said, problems = process.communicate(timeout=600)
+    thread.join(600)
+    assert problems == ""
+    assert said.count("\n") == 1
+    assert said.strip().endswith("labels.csv and report.html have all edits")
+    assert process.returncode == 0
+    assert EditSession(run).state.names == {0: "cats"}
     assert "cats" in run.path("labels.csv").read_text()
 
 

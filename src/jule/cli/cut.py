@@ -52,8 +52,8 @@ def cut(
     more = ", ..." if len(sizes) > MOST_SIZES else ""
     # A warning has said why.
     fewer = f" ({n_clusters:,} were asked for)" if len(sizes) < n_clusters else ""
-    shelf = f", and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
-    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images{shelf}: {path}")
+    unsure = f", and {counted(n_shelved, 'unsure image')}" if n_shelved else ""
+    say(f"{counted(len(sizes), 'cluster')}{fewer} with {listed}{more} images{unsure}: {path}")
 
 
 def _save(run: RunFolder, path: Path, content: bytes) -> None:

@@ -203,12 +203,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def counted_clusters(n_clusters: int, n_shelved: int = 0) -> str:
-    """Return the number of clusters; the shelf, which is not one of them, is named beside it.
+    """Return the number of clusters, and that of images that fit nowhere, in none of them.
 
     Examples
     --------
     >>> counted_clusters(10), counted_clusters(10, 3)
-    ('10 clusters', '10 clusters and a shelf with 3 images')
+    ('10 clusters', '10 clusters and 3 unsure images')
     """
-    shelf = f" and a shelf with {counted(n_shelved, 'image')}" if n_shelved else ""
-    return f"{counted(n_clusters, 'cluster')}{shelf}"
+    unsure = f" and {counted(n_shelved, 'unsure image')}" if n_shelved else ""
+    return f"{counted(n_clusters, 'cluster')}{unsure}"

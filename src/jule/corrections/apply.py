@@ -2,6 +2,9 @@
 
 Exact copies, and pictures with a must-link, form units that are never divided. Pictures with a
 cannot-link are never in one cluster. An edit that would break this raises EditError.
+
+Another number of clusters separates nothing that a person has put together, by a merge or a move,
+and joins nothing that a person has separated: only further edits of these clusters do.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.corrections.edits import Edit, Pictures
+from jule.corrections.joins import MOST_NAMED, Joins
 from jule.corrections.pictures import PictureIndex
 from jule.forward.branches import leaf_intervals, node_intervals
 from jule.forward.tree import MergeTree
 
-SHELF = -1  # the label of pictures on the shelf
+SHELF = -1  # the label of pictures that fit nowhere; users see them as unsure
 SHELF_NAME = "unsure"
 
+# Samples that stand for two clusters of which a person has said that they are different.
+Different = tuple[tuple[int, ...], tuple[int, ...]]
 # Labels and names of the clusters if there were k of them.
 Recut = Callable[["Corrected", int], tuple[NDArray[np.int32], dict[int, str]]]
 
@@ -102,6 +108,10 @@ class Corrected:
         The number of the next new cluster.
     links
         The must-links and cannot-links in effect, from which units and pairs follow.
+    joins
+        What a person has put together; None if nothing.
+    different
+        Samples of clusters that a person has separated, or called different.
     """
 
     labels: NDArray[np.int32]
@@ -111,6 +121,28 @@ class Corrected:
     apart: tuple[tuple[int, int], ...] = ()
     next_label: int = 0
     links: tuple[Edit, ...] = ()
+    joins: Joins | None = None
+    different: tuple[Different, ...] = ()
+
+    @cached_property
+    def together(self) -> NDArray[np.int64]:
+        """The first sample of all that every number of clusters keeps together with each sample."""
+        return self.units if self.joins is None else self.joins.sets(self.units)
+
+    @cached_property
+    def kept_apart(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of samples whose clusters no smaller number of clusters joins."""
+        pairs = dict.fromkeys(self.apart)
+        for sides in self.different:
+            one, other = (self._by_cluster(side) for side in sides)
+            pairs.update(dict.fromkeys((one[a], other[b]) for a in one for b in other if a != b))
+        return tuple(pairs)
+
+    def _by_cluster(self, samples: tuple[int, ...]) -> dict[int, int]:
+        """Return one of some samples for each cluster that has any, without the shelf."""
+        labels = self.labels[list(samples)].tolist()
+        found = dict(zip(reversed(labels), reversed(samples), strict=True))
+        return {label: sample for label, sample in found.items() if label != SHELF}
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
@@ -164,6 +196,8 @@ class _Edited:
     apart: list[tuple[int, int]]
     next_label: int
     links: list[Edit]
+    joins: Joins
+    different: list[Different]
     samples: dict[Pictures, NDArray[np.int64]] = field(default_factory=dict)
 
     def find(self, pictures: Pictures) -> NDArray[np.int64]:
@@ -181,7 +215,7 @@ class _Edited:
         labels = labels[labels != SHELF]
         if len(labels) == 0:
             paths = [one.path for one in pictures]
-            raise EditError(f"{_listed(paths)} is on the shelf, not in a cluster")
+            raise EditError(f"{_listed(paths)} is {SHELF_NAME}, in no cluster")
         found, first, counts = np.unique(labels, return_index=True, return_counts=True)
         best = np.lexsort((first, -counts))[0]
         return int(found[best])
@@ -212,9 +246,40 @@ class _Edited:
             self.check_together(samples | (self.labels == label))
         self.labels[samples] = label
 
+    def take(self, samples: NDArray[np.bool_], label: int) -> None:
+        """Put units elsewhere, where they no longer stand for the clusters that they leave."""
+        leaving = samples & (self.labels != label)
+        self.put(samples, label)
+        if not leaving.any():
+            return
+        self.joins = self.joins.leave(np.flatnonzero(leaving))
+        left = [
+            tuple(tuple(one for one in side if not leaving[one]) for side in sides)
+            for sides in self.different
+        ]
+        self.different = [(one, other) for one, other in left if one and other]
+
+    def separate(self, samples: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+        """Keep the clusters of some samples apart from those of others."""
+        sides = (tuple(_some(side).tolist()) for side in (samples, others))
+        self.different.append((next(sides), next(sides)))
+
+    def gather(self, samples: NDArray[np.bool_], home: NDArray[np.int64]) -> None:
+        """Keep units that were moved together, and with a sample of the cluster they joined."""
+        moved = np.flatnonzero(samples)
+        first = np.concatenate([home[:1], moved]).astype(np.int64)
+        inside = np.flatnonzero(self.of_units(first))
+        parts = np.unique(self.units[inside], return_inverse=True)[1].reshape(-1)
+        self.joins = self.joins.join(inside, parts)
+
     def drop_empty_names(self) -> None:
         counts = np.bincount(self.labels + 1, minlength=self.next_label + 1)
         self.names = {label: name for label, name in self.names.items() if counts[label + 1]}
+
+
+def _some(samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a few samples, evenly from all."""
+    return samples[:: -(-len(samples) // MOST_NAMED)]
 
 
 def _listed(paths: list[str]) -> str:
@@ -269,10 +334,12 @@ def apply_edit(base: Base, before: Corrected, edit: Edit) -> Corrected:
         before.labels.copy(),
         dict(before.names),
         before.by_hand.copy(),
-        before.units.copy(),
+        before.units,
         list(before.apart),
         before.next_label,
         list(before.links),
+        before.joins or Joins.none(len(before.labels)),
+        list(before.different),
     )
     _APPLY[edit.kind](edited, edit)
     edited.drop_empty_names()
@@ -285,6 +352,8 @@ def apply_edit(base: Base, before: Corrected, edit: Edit) -> Corrected:
         apart=tuple(edited.apart),
         next_label=edited.next_label,
         links=tuple(edited.links),
+        joins=edited.joins,
+        different=tuple(edited.different),
     )
 
 
@@ -318,7 +387,7 @@ def _name(edited: _Edited, edit: Edit) -> None:
     if now not in (edit.was, edit.name):
         raise EditError(f"the cluster is already called {now!r}, so it is not called {edit.name!r}")
     if edit.name.casefold() == SHELF_NAME:
-        raise EditError(f"{SHELF_NAME!r} is the name of the shelf: choose another one")
+        raise EditError(f"{SHELF_NAME!r} is for pictures that fit nowhere: choose another name")
     if edit.name and any(
         name == edit.name and other != label for other, name in edited.names.items()
     ):
@@ -333,13 +402,24 @@ def _name(edited: _Edited, edit: Edit) -> None:
 def _move(edited: _Edited, edit: Edit) -> None:
     found = edited.find(edit.pictures)
     moving = edited.of_units(found)
+    home = np.empty(0, np.int64)
+    is_new = False
     if edit.others:
         label = edited.cluster(edit.others)
+        home = edited.find(edit.others)
+        home = home[(edited.labels[home] == label) & ~moving[home]]
     else:
         label = -2 if edited.base.is_own(edit) else _own_cluster(edited, moving)
-        label = edited.new_label() if label < 0 else label
-    edited.put(moving, label)
+        is_new = label < 0
+        label = edited.new_label() if is_new else label
+    left = np.unique(edited.labels[moving]) if is_new else ()
+    edited.take(moving, label)
     edited.by_hand |= moving
+    edited.gather(moving, home)
+    for one in left:
+        rest = np.flatnonzero(edited.labels == one)
+        if one != SHELF and len(rest):
+            edited.separate(rest, np.flatnonzero(moving))
 
 
 def _own_cluster(edited: _Edited, samples: NDArray[np.bool_]) -> int:
@@ -355,18 +435,19 @@ def _own_cluster(edited: _Edited, samples: NDArray[np.bool_]) -> int:
 
 def _shelve(edited: _Edited, edit: Edit) -> None:
     moving = edited.of_units(edited.find(edit.pictures))
-    edited.put(moving, SHELF)
+    edited.take(moving, SHELF)
     edited.by_hand |= moving
 
 
 def _place(edited: _Edited, edit: Edit) -> None:
-    edited.put(edited.of_units(edited.find(edit.pictures)), edited.cluster(edit.others))
+    edited.take(edited.of_units(edited.find(edit.pictures)), edited.cluster(edit.others))
 
 
 def _split(edited: _Edited, edit: Edit) -> None:
     label = edited.cluster(edit.pictures)
     if edited.cluster(edit.others) != label:
-        return  # they are apart already, in this run
+        _refuse(edited, edit)  # they are apart already, in this run
+        return
     stays, leaves = (
         edited.units[samples[edited.labels[samples] == label]]
         for samples in (edited.find(edit.pictures), edited.find(edit.others))
@@ -377,6 +458,8 @@ def _split(edited: _Edited, edit: Edit) -> None:
     if not leaving.any() or (leaving == inside).all():
         raise EditError("the tree has no branch that divides this cluster in such a way")
     edited.labels[leaving] = edited.new_label()
+    edited.joins = edited.joins.divide(np.flatnonzero(leaving))
+    edited.separate(stays, leaves)
 
 
 def _branch_with(
@@ -399,15 +482,33 @@ def _branch_with(
 
 def _merge(edited: _Edited, edit: Edit) -> None:
     label, other = edited.cluster(edit.pictures), edited.cluster(edit.others)
-    if label == other:
+    if label == other:  # of another run, or of one with more pictures
+        inside = np.flatnonzero(edited.labels == label)
+        named = np.isin(inside, edited.find(edit.others))
+        edited.joins = edited.joins.join(inside, named.astype(np.int64))
         return
-    edited.put(edited.labels == other, label)
+    joining = edited.labels == other
+    inside = np.flatnonzero(joining | (edited.labels == label))
+    edited.put(joining, label)
+    edited.joins = edited.joins.join(inside, joining[inside].astype(np.int64))
     if label not in edited.names and other in edited.names:
         edited.names[label] = edited.names[other]
 
 
 def _refuse(edited: _Edited, edit: Edit) -> None:
-    edited.find(edit.pictures), edited.find(edit.others)  # nothing moves, but they must exist
+    # Nothing moves, but they must exist.
+    sides = [edited.find(some) for some in (edit.pictures, edit.others)]
+    one, other = (_mostly(edited.labels, side) for side in sides)
+    if len(one) and len(other):
+        edited.separate(one, other)
+
+
+def _mostly(labels: NDArray[np.int32], samples: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return those of some samples that are in the cluster which most of them are in."""
+    samples = samples[labels[samples] != SHELF]
+    most = np.bincount(labels[samples], minlength=1).argmax()
+    found: NDArray[np.int64] = samples[labels[samples] == most]
+    return found
 
 
 def _must_link(edited: _Edited, edit: Edit) -> None:
@@ -417,9 +518,9 @@ def _must_link(edited: _Edited, edit: Edit) -> None:
     labels = edited.labels[found]
     label = int(next((one for one in labels if one != SHELF), SHELF))
     moving = together & (edited.labels != label)
-    edited.put(together, label)
+    edited.take(together, label)
     edited.by_hand |= moving
-    edited.units[together] = int(np.flatnonzero(together)[0])
+    edited.units = np.where(together, np.flatnonzero(together)[0], edited.units)
     edited.links.append(edit)
 
 
@@ -443,7 +544,7 @@ def _cannot_link(edited: _Edited, edit: Edit) -> None:
         label = int(edited.labels[other])
         if label == SHELF or not (edited.labels[found] == label).any():
             continue
-        edited.put(unit, _first_allowed(edited, unit, free))
+        edited.take(unit, _first_allowed(edited, unit, free))
         edited.by_hand |= unit
     edited.links.append(edit)
 
@@ -488,6 +589,8 @@ def _cut(edited: _Edited, edit: Edit) -> None:
         edited.units,
         tuple(edited.apart),
         edited.next_label,
+        joins=edited.joins,
+        different=tuple(edited.different),
     )
     labels, names = base.recut(now, edit.k)
     edited.labels = labels

@@ -128,7 +128,7 @@ class Editor:
         return Edit("move", self.pictures(samples), others, run=self.base.run)
 
     def shelve(self, samples: Iterable[int]) -> Edit:
-        """Return the edit that puts samples on the shelf, for what fits nowhere."""
+        """Return the edit that makes samples unsure: they fit nowhere, and leave their clusters."""
         return Edit("shelve", self.pictures(samples), run=self.base.run)
 
     def merge(self, label: int, other: int) -> Edit:

@@ -76,8 +76,8 @@ def same_pairs(
     base, state
         The clustering and its corrections.
     edits
-        The edits in effect: pairs that were refused, or that a split made, are not suggested
-        again; pairs with a cannot-link never are.
+        The edits in effect: pairs that were refused, or that a split or a move to a new cluster
+        made, are not suggested again; pairs with a cannot-link never are.
     count
         The largest number of pairs; all by default.
 
@@ -131,7 +131,8 @@ def _sum_by_key(
 def _closed_pairs(base: Base, state: Corrected, edits: Iterable[Edit]) -> set[frozenset[int]]:
     """Return the pairs of clusters of which a person has said that they are different."""
     closed = {
-        frozenset((int(state.labels[one]), int(state.labels[other]))) for one, other in state.apart
+        frozenset((int(state.labels[one]), int(state.labels[other])))
+        for one, other in state.kept_apart
     }
     for edit in edits:
         if edit.kind in ("refuse", "split"):

@@ -148,12 +148,23 @@ def cluster_arrays(results: RunResults, sample: Sample | None = None) -> dict[st
         "confidence": np.round(FULL_CONFIDENCE * result.confidence[some]).astype(np.uint16),
         "merges": result.tree.merges.astype(np.int32),
         "affinities": result.tree.affinities.astype(np.float32),
+        "fixed": _fixed_merges(results, sample),
     }
     if sample is not None:
         arrays |= {name: getattr(sample, name) for name in ("merges", "affinities", "sizes")}
     if results.by_hand.any():
         arrays["by_hand"] = results.by_hand[some].astype(np.uint8)
     return arrays
+
+
+def _fixed_merges(results: RunResults, sample: Sample | None = None) -> NDArray[np.int32]:
+    """Return how many merges no cut undoes, at the beginning, and how many none makes, at the end.
+
+    The first ones join exact copies and what a person has put together, the last ones what a person
+    keeps apart.
+    """
+    tree = results.result.tree if sample is None else sample
+    return np.array([tree.n_copies, tree.n_forced], np.int32)
 
 
 def _positions(results: RunResults, *, umap: bool) -> dict[str, NDArray]:

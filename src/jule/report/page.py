@@ -23,9 +23,9 @@ TEMPLATES = files("jule.report") / "templates"
 BEGIN, END = '<script type="application/json" id="run">', "</script>\n<script>"
 # Constants of a script may use those of the scripts before it.
 SCRIPTS = (
-    "data", "tree", "branches", "colours", "votes", "sureness", "clusters", "state", "changes",
-    "local", "units", "undo", "steps", "pictures", "edits", "links", "slider", "splits", "gallery",
-    "same", "stacks", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput",
+    "data", "cuts", "tree", "branches", "colours", "votes", "sureness", "clusters", "state",
+    "changes", "local", "units", "undo", "steps", "pictures", "edits", "links", "slider", "splits",
+    "gallery", "same", "stacks", "dialogs", "selection", "map", "mapdraw", "mapnames", "mapinput",
     "dendrogram", "doubts", "charts", "evidence", "stages", "main",
 )  # fmt: skip
 # Only a page from a server has scripts that call it.

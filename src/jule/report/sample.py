@@ -44,6 +44,9 @@ class Sample:
         numbered 0 .. m-1, and the result of merge t is m + t.
     sizes
         (m + t,) how many samples of the run each node has when it is merged.
+    n_copies, n_forced
+        How many of these merges join what is kept together, at the beginning, and what is kept
+        apart, at the end; see `MergeTree`.
     """
 
     rows: NDArray[np.int64]
@@ -51,6 +54,8 @@ class Sample:
     merges: NDArray[np.int32]
     affinities: NDArray[np.float32]
     sizes: NDArray[np.int32]
+    n_copies: int = 0
+    n_forced: int = 0
 
     @cached_property
     def counts(self) -> NDArray[np.int32]:
@@ -102,6 +107,8 @@ class Sample:
             merges,
             tree.affinities[found].astype(np.float32),
             sizes,
+            int((found < tree.n_copies).sum()),
+            int((found >= n_merges - tree.n_forced).sum()),
         )
 
 

@@ -167,8 +167,7 @@ def suggested_edits(results: RunResults) -> dict[str, list[dict[str, Any]]]:
     base = replace(base_of(results, results.result), numbers=())  # the page counts from 0
     edits = results.edits.in_effect
     linked = links(without_unlinked(edits), base)
-    apart = [(one, other) for link in linked for one in link["images"] for other in link["others"]]
-    state = replace(start(base), labels=_with_shelf(results), apart=tuple(apart))
+    state = replace(start(base), labels=_with_shelf(results), apart=results.apart)
     return {**suggest(results.result.graph, base, state, edits), "links": linked}
 
 

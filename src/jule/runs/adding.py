@@ -22,7 +22,7 @@ from jule.joint.clustering import count_neighbors
 from jule.joint.result import Result, with_labels
 from jule.locks import hold
 from jule.progress import Progress
-from jule.runs.corrected import base_of, correct, hard_constraints, log_bytes, without_shelf
+from jule.runs.corrected import base_of, constraints_of, correct, log_bytes, without_shelf
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
 from jule.runs.names import (
@@ -101,7 +101,7 @@ def add_pictures(
     """Place new pictures in the clusters of a finished run, without training.
 
     Each new picture goes to the cluster that its neighbours vote for, as in `predict`, with all
-    corrections in effect; pictures on the shelf do not vote. In the tree it joins the nearest of
+    corrections in effect; unsure pictures do not vote. In the tree it joins the nearest of
     these neighbours. Clusters, their numbers and their names stay as they are, and so do the
     pictures that were in the run before. How the new pictures look before learning is not compared
     with the others, so their confidence follows from the learned representation alone.
@@ -169,7 +169,7 @@ def grow(
     """
     state = editor.state
     if len(state.numbers) == 0:
-        raise ValueError("all pictures are on the shelf, so new ones have no cluster to join: undo")
+        raise ValueError("all pictures are unsure, so new ones have no cluster to join: undo that")
     result = found.result
     n, m = len(result.labels), len(new)
     k = count_neighbors(n, found.config)
@@ -340,13 +340,14 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
 
     Another number of clusters, which a person has chosen, is a cut of the tree of all pictures; of
     more pictures, the same cut may be another one. Then the clusters as they are become those
-    that edits start from. Names, links and what was moved by hand are said again.
+    that edits start from. Names, links, and what was moved, merged or separated by hand, are said
+    again.
     """
     state = before.state
     n_new = len(wanted) - len(state.labels)
     units = np.concatenate([state.units, grown.first_copies[-n_new:]])
     by_hand = np.concatenate([state.by_hand, np.zeros(n_new, bool)])
-    now = replace(state, labels=wanted, by_hand=by_hand, units=units)
+    now = replace(state, labels=wanted, by_hand=by_hand, units=units, joins=None, different=())
     labels = without_shelf(now, grown.result.labels)
     labels = np.searchsorted(now.numbers, labels).astype(np.int32)
     result = with_labels(
@@ -354,7 +355,7 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
         labels,
         grown.config,
         first_copies=units,
-        constraints=hard_constraints(now),
+        constraints=constraints_of(now),
     )
     result = replace(result, chosen=grown.result.chosen)
     numbers = tuple(now.numbers.tolist())
@@ -373,11 +374,11 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
         moved = np.flatnonzero((wanted == label) & by_hand)
         if len(moved):
             editor.add(editor.move(moved, label))
-    impossible = {place for place, _, _ in before.ignored}
+    merged = [] if state.joins is None else state.joins.examples(~state.by_hand)
     said = [
-        edit
-        for place, edit in enumerate(before.log.in_effect)
-        if edit.kind == "refuse" and place not in impossible
+        Edit(kind, editor.pictures(one), editor.pictures(other), run=grown.id)
+        for kind, pairs in (("merge", merged), ("refuse", state.different))
+        for one, other in pairs
     ]
     for edit in (*state.links, *said):
         editor.add(edit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from jule.corrections.apply import SHELF, SHELF_NAME, Base, Corrected
 from jule.corrections.editor import Editor
 from jule.corrections.edits import EditLog
+from jule.corrections.joins import joined_first
 from jule.files import parse_json
 from jule.forward.assign import centre_distances
 from jule.forward.constraints import Constraints
@@ -75,17 +77,52 @@ def _recut(
     automatic: Result, config: Config, now: Corrected, k: int
 ) -> tuple[NDArray[np.int32], dict[int, str]]:
     """Cut the tree of corrected labels at another number of clusters; numbers stay if they can."""
-    labels, _ = now.numbered()
+    if len(now.numbers) == 0:  # everything is on the shelf
+        return now.labels, {}
     shelf = len(now.numbers) if now.has_shelf else None
-    edited = with_labels(
-        automatic, labels, config, first_copies=now.units, constraints=hard_constraints(now)
-    )
-    k = min(k, edited.tree.n_different)
+    edited = edited_result(automatic, config, now)
+    k = min(max(k, edited.tree.fewest - now.has_shelf), most_clusters(edited, shelf))
     own = (*now.numbers.tolist(), *([SHELF] if now.has_shelf else []))
     branches = recut_numbers(edited, k, config, shelf)
     numbers = numbers_of_branches(branches, own, now.next_label)
     cut = numbers[recut(edited, k, config, shelf)[now.units]]
     return cut, {label: name for label, name in now.names.items() if label in numbers}
+
+
+def most_clusters(result: Result, shelf: int | None = None) -> int:
+    """Return the most clusters of a cut that separates nothing of what is kept together.
+
+    Parameters
+    ----------
+    result
+        A result with corrected labels.
+    shelf
+        The last of its clusters, if it is the shelf, which does not count.
+    """
+    tree = result.tree
+    if shelf is None:
+        return tree.n_different
+    return len(np.unique(tree.cut(tree.n_different)[result.labels != shelf]))
+
+
+def warn_of_another_number(k: int, asked: int) -> None:
+    """Warn if corrections allow no cut into as many clusters as were asked for.
+
+    Examples
+    --------
+    >>> warn_of_another_number(3, 3)
+    """
+    if k == 0:
+        warnings.warn(
+            f"no clusters instead of {asked}: all images are {SHELF_NAME}",
+            UserWarning,
+            stacklevel=3,
+        )
+    elif k != asked:
+        reason = "corrections keep so many apart"
+        if k < asked:
+            reason = "more would separate exact copies, or what corrections keep together"
+        warnings.warn(f"{k} clusters instead of {asked}: {reason}", UserWarning, stacklevel=3)
 
 
 def numbers_of_branches(
@@ -113,11 +150,36 @@ def numbers_of_branches(
     return np.where(branches < len(known), own_ones, new).astype(np.int32)
 
 
-def hard_constraints(state: Corrected) -> Constraints | None:
-    """Return the must-links and cannot-links of corrected labels; None without cannot-links."""
-    if not state.apart:
+def edited_result(
+    automatic: Result, config: Config, state: Corrected, by_hand: NDArray[np.bool_] | None = None
+) -> Result:
+    """Return the result of a run with corrected labels, whose tree keeps what a person has said.
+
+    No cut of the tree separates what was put together or joins what was separated by hand.
+    """
+    labels, _ = state.numbered()
+    together = state.together
+    edited = with_labels(
+        automatic,
+        labels,
+        config,
+        by_hand=by_hand,
+        first_copies=together,
+        constraints=constraints_of(state),
+    )
+    if together is state.units:
+        return edited
+    tree = joined_first(edited.tree, automatic.tree, together)
+    found = replace(edited, tree=tree)
+    vars(found).update(graph=edited.graph, graphs=edited.graphs)  # they do not depend on the tree
+    return found
+
+
+def constraints_of(state: Corrected) -> Constraints | None:
+    """Return what is kept together and apart in corrected labels; None if nothing is kept apart."""
+    if not state.kept_apart:
         return None
-    return Constraints(state.units, np.array(state.apart, np.int64))
+    return Constraints(state.together, np.array(state.kept_apart, np.int64))
 
 
 def without_shelf(now: Corrected, automatic: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -145,15 +207,10 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
     """Return the results of a run with corrected labels, from those without edits."""
     labels, names = state.numbered()
     result = results.result
-    if _differs(result, labels, state):
-        result = with_labels(
-            result,
-            labels,
-            results.config,
-            by_hand=state.by_hand,
-            first_copies=state.units,
-            constraints=hard_constraints(state),
-        )
+    # The tree of the run knows nothing of what a person keeps together or apart.
+    says_more = state.kept_apart or (state.together != results.first_copies).any()
+    if says_more or _differs(result, labels, state):
+        result = edited_result(result, results.config, state, state.by_hand)
     edited = replace(
         results,
         result=result,
@@ -163,6 +220,7 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
         shelf=len(state.numbers) if state.has_shelf else None,
         numbers=(*state.numbers.tolist(), *([SHELF] if state.has_shelf else [])),
         next_number=state.next_label,
+        apart=state.kept_apart,
     )
     vars(edited).update(pictures=results.pictures)  # they do not depend on labels
     return edited

@@ -18,7 +18,14 @@ from jule.corrections.pictures import PictureIndex
 from jule.files import parse_json, read_regular
 from jule.forward.constraints import Constraints, ContradictionError
 from jule.locks import hold
-from jule.runs.corrected import base_of, corrected_columns, log_bytes, parse_log, with_state
+from jule.runs.corrected import (
+    base_of,
+    corrected_columns,
+    log_bytes,
+    parse_log,
+    warn_of_another_number,
+    with_state,
+)
 from jule.runs.folder import RunFolder
 from jule.runs.import_labels import Row, rows_as_edits
 from jule.runs.manifest import DamagedError, describe
@@ -123,8 +130,17 @@ class EditSession:
             If the edits have changed since that revision.
         EditError
             If an edit is not possible. Nothing is saved then.
+
+        Warns
+        -----
+        UserWarning
+            If corrections allow no cut into as many clusters as an edit asks for; the nearest
+            number is taken.
         """
-        return self._change(lambda: self.editor.add(*edits), revision)
+        revision = self._change(lambda: self.editor.add(*edits), revision)
+        if edits and edits[-1].kind == "cut":
+            warn_of_another_number(len(self.state.numbers), edits[-1].k)
+        return revision
 
     def undo(self, revision: int | None = None) -> int:
         """Undo the last edit and save that; return the new revision."""

@@ -32,7 +32,7 @@ class Row:
     index
         Its position in the source of the run; None if the table does not say.
     cluster
-        The number of its cluster, as in labels.csv, -1 for the shelf; None if the table does not
+        The number of its cluster, as in labels.csv, -1 if unsure; None if the table does not
         say.
     name
         The name of its cluster; empty if the table does not say.

@@ -101,7 +101,7 @@ def refine(
     found, log = session.found, session.editor.log
     k = len(session.state.numbers)
     if k == 0:
-        raise ValueError(f"all pictures of {run.folder} are on the shelf: undo that first")
+        raise ValueError(f"all pictures of {run.folder} are unsure, in no cluster: undo that first")
     config = replace(found.config, n_clusters=k, rounds=1, n_periods=periods, eta=None)
     pictures = base_of(found, found.result).pictures
     constraints = constraints_from(log.in_effect, pictures, found.first_copies)

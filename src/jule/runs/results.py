@@ -25,7 +25,13 @@ from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_numbers
 from jule.joint.state import Period
 from jule.runs.arrays import parse_array, parse_arrays
-from jule.runs.corrected import correct, numbers_of_branches, parse_log
+from jule.runs.corrected import (
+    correct,
+    most_clusters,
+    numbers_of_branches,
+    parse_log,
+    warn_of_another_number,
+)
 from jule.runs.folder import FORMAT, RunFolder
 from jule.runs.manifest import (
     DamagedError,
@@ -120,6 +126,8 @@ class RunResults:
         The numbers of the clusters as they were found; empty for 0, 1, ...
     earlier
         Identifiers of the run before pictures were added to it.
+    apart
+        Pairs of samples whose clusters a person keeps apart.
     """
 
     id: str
@@ -142,6 +150,7 @@ class RunResults:
     next_number: int = 0
     found_numbers: tuple[int, ...] = field(default=(), repr=False)
     earlier: tuple[str, ...] = ()
+    apart: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.numbers:
@@ -188,11 +197,22 @@ class RunResults:
         known = {self.numbers[place]: name for place, name in self.cluster_names.items()}
         if k is None or k == self.n_clusters:
             return self.labels, known
+        k = self.possible(k)
+        if self.n_clusters == 0:
+            return self.labels, known
         cut = recut(self.result, k, self.config, self.shelf)
         branches = recut_numbers(self.result, k, self.config, self.shelf)
         numbers = numbers_of_branches(branches, self.numbers, self.next_number)
         names = {number: known[number] for number in numbers.tolist() if number in known}
         return numbers[cut], names
+
+    def possible(self, k: int) -> int:
+        """Return k, or the largest number of clusters if that is smaller, with a warning."""
+        most = k
+        if self.shelf is not None or self.edits.done:
+            most = min(k, most_clusters(self.result, self.shelf))
+            warn_of_another_number(most, k)
+        return most
 
     def columns(self, k: int | None = None) -> Columns:
         """Return the table of labels, optionally for a different number of clusters."""

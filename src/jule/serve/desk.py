@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +83,8 @@ class Desk:
         self._source = source
         self._lock = threading.Lock()  # of the session, held for moments
         self._making = threading.Lock()  # of the page, held for seconds
+        self._n_changes = 0  # under way
+        self._no_change = threading.Condition()
         self._stored = read_stored(run, self.session.found.id, self.n_samples)
         is_large = most_shown(self.session.found) < self.n_samples
         if is_large and self._stored is not None and self._stored.rows is None:
@@ -324,10 +327,22 @@ class Desk:
 
     def _change(self, request: Request, change: Callable[[int], object]) -> dict[str, Any]:
         revision = whole(request, "revision")
-        with self._lock:
+        with self._counted(), self._lock:
             change(revision)
             self._keep_shown(request)
             return self._state()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a change while it is under way."""
+        with self._no_change:
+            self._n_changes += 1
+        try:
+            yield
+        finally:
+            with self._no_change:
+                self._n_changes -= 1
+                self._no_change.notify_all()
 
     def _keep_shown(self, request: Request) -> None:
         """Show the images that an edit named from now on."""
@@ -347,8 +362,11 @@ class Desk:
     def finish(self) -> bool:
         """Write labels.csv and the page with all edits; return whether there was any new one.
 
-        A run that another command has changed is left as it is: that command wrote both.
+        Edits under way are waited for. A run that another command has changed is left as it is:
+        that command wrote both.
         """
+        with self._no_change:
+            self._no_change.wait_for(lambda: self._n_changes == 0)
         try:
             if self.state()["revision"] == self.first_revision:
                 return False

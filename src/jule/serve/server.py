@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from jule.serve.desk import Desk
@@ -86,6 +87,8 @@ def prepare(desk: Desk, found: socket.socket) -> tuple[uvicorn.Server, str]:
 def serve(desk: Desk, port: int, ready: Callable[[str], None]) -> None:
     """Serve the page of a run until Ctrl-C.
 
+    An edit that is under way then goes on in its thread: `Desk.finish` waits for it.
+
     Parameters
     ----------
     desk
@@ -98,8 +101,27 @@ def serve(desk: Desk, port: int, ready: Callable[[str], None]) -> None:
     with listen(port) as found:
         server, address = prepare(desk, found)
         ready(address)
-        with suppress(KeyboardInterrupt):  # raised again by uvicorn after it has ended
+        # Ctrl-C is raised again by uvicorn after it has ended.
+        with suppress(KeyboardInterrupt), _quiet_at_the_end(server):
             server.run(sockets=[found])
+
+
+@contextmanager
+def _quiet_at_the_end(server: uvicorn.Server) -> Iterator[None]:
+    """Leave out what uvicorn says of requests that it does not wait for when it is stopped.
+
+    Nothing is wrong then, and a traceback would look as if an edit were lost.
+    """
+
+    def is_wanted(_: logging.LogRecord) -> bool:
+        return not server.should_exit
+
+    log = logging.getLogger("uvicorn.error")
+    log.addFilter(is_wanted)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_wanted)
 
 
 def check_installed() -> None:

@@ -88,7 +88,8 @@ function leavesBelow(tree, top) {
 
 // The merges above some nodes, drawn from left to right: { left, right, node, clusters } where two
 // join, with the number that is left of `clusters` after it, and { group } for a node. Nodes
-// without images are left out. Returns the trees that remain, usually one.
+// without images are left out, and so are merges that no cut makes. Returns the trees that remain,
+// usually one.
 function mergesAbove(tree, nodes, sizes, clusters) {
   const { n, merges } = tree;
   const grown = new Array(tree.sizes.length);
@@ -98,7 +99,7 @@ function mergesAbove(tree, nodes, sizes, clusters) {
     grown[node] = sizes[group] ? { group } : "empty";
     if (sizes[group]) tops.add(grown[node]);
   });
-  for (let t = 0; 2 * t < merges.length; t++) {
+  for (let t = 0; t < tree.allowed; t++) {
     const left = grown[merges[2 * t]];
     const right = grown[merges[2 * t + 1]];
     if (!left || !right) {

@@ -16,15 +16,18 @@ function nameGroup(group, text) {
 }
 
 // Move images to a cluster; `view.k` is a new one, and SHELF is the shelf.
-function moveImages(images, group) {
+async function moveImages(images, group) {
+  const before = placesOf(unitOf(images));
+  if (await sendMove(images, group)) sayWhatMoved(before);
+}
+
+function sendMove(images, group) {
   const toShelf = group === SHELF || (group < view.k && isShelf(group));
-  if (server) {
-    const rows = images.map(rowOf);
-    const to = group === view.k ? null : view.branches[group];
-    return server.edit(toShelf ? { edit: "shelve", images: rows }
-      : { edit: "move", images: rows, to });
-  }
-  return moveHere(images, toShelf ? SHELF : group);
+  if (!server) return moveHere(images, toShelf ? SHELF : group);
+  const rows = images.map(rowOf);
+  const to = group === view.k ? null : view.branches[group];
+  return server.edit(toShelf ? { edit: "shelve", images: rows }
+    : { edit: "move", images: rows, to });
 }
 
 // A branch of a cluster becomes a new one: by default, what one step down its branch separates.

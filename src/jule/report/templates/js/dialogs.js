@@ -2,6 +2,9 @@
 
 const AT_ONCE = 300;
 const NEAREST_SHOWN = 8;
+const WHAT_COUNTS = "by all its neighbours"
+  + (GRAPHS.length > 1 ? ", as learned and before learning" : "")
+  + (MEMBERS.length ? ", and by the networks" : "");
 
 function openGroup(group) {
   const dialog = byId("group-dialog");
@@ -67,14 +70,14 @@ function openImage(image) {
   const other = otherGroup(view, image);
   const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
   if (other.group >= 0) {
-    facts.append(make("p", { class: "hint" },
-      MEMBERS.length ? "Otherwise it is most like " : "Most of its other neighbours are in ",
-      groupLink(other.group)));
+    facts.append(make("p", { class: "hint" }, "Otherwise it is most like ",
+      groupLink(other.group), ` (${WHAT_COUNTS})`));
   }
   const around = make("div", { class: "pictures around" });
   const near = new Set(GRAPHS[0].near.subarray(image * NEAR, image * NEAR + NEAREST_SHOWN));
   if (IS_SAMPLE) near.delete(image); // others stand for its neighbours, or it does itself
   around.append(...[...near].map(neighbor));
+  const where = make("p", { class: "hint", text: whereTheyAre([...near]) });
   const title = IS_SAMPLE ? "Like it, in the sample" : "Most like it";
   const alike = stackOf(image).filter((other) => other !== image);
   if (alike.length) {
@@ -82,9 +85,21 @@ function openImage(image) {
   }
   dialog.replaceChildren(head, make("div", { class: "dialog-body image-body" },
     largePicture(image),
-    make("div", {}, facts, make("h3", { text: title }), around)));
+    make("div", {}, facts, make("h3", { text: title }), ...(near.size ? [where] : []), around)));
   roving(around);
   openDialog(dialog);
+}
+
+// How many of some images each cluster has, most first; it is not always the cluster that an image
+// is most like, because more neighbours count than those that are shown.
+function whereTheyAre(images) {
+  const counts = new Map();
+  for (const image of images) {
+    counts.set(view.labels[image], (counts.get(view.labels[image]) || 0) + 1);
+  }
+  const parts = [...counts].sort(([, a], [, b]) => b - a).map(([group, count]) =>
+    `${count} in ${groupName(group)}`);
+  return parts.join(", ");
 }
 
 function neighbor(image) {

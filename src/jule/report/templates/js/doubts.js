@@ -1,4 +1,4 @@
-// Images with more neighbours in another cluster than in their own; exact copies.
+// Images that are more like another cluster than their own; exact copies.
 
 const DOUBTS_SHOWN = 36;
 const COPIES_SHOWN = 60;
@@ -12,15 +12,10 @@ function showDoubts() {
 function doubtsSaid(count) {
   const own = count === 1 ? "its own" : "their own";
   const order = count > 1 ? "; the least sure come first" : "";
-  if (MEMBERS.length) { // networks count as well as neighbours
-    return count
-      ? `${plural(count, "image is", "images are")} more like another cluster than ${own}${order}.`
-      : "No image is more like another cluster than its own.";
-  }
   return count
-    ? `${plural(count, "image has", "images have")} more neighbours in another cluster than in `
-      + `${own}${order}.`
-    : "No image has more neighbours in another cluster than in its own.";
+    ? `${plural(count, "image is", "images are")} more like another cluster than ${own}`
+      + ` (${WHAT_COUNTS.replace("its", count === 1 ? "its" : "their")})${order}.`
+    : "No image is more like another cluster than its own.";
 }
 
 // Of the run's own clusters, those that the run lists, without what was moved since.

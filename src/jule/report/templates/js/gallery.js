@@ -79,7 +79,7 @@ function cardHead(group) {
   const name = make("input", {
     class: "name", value: givenName(group), placeholder: `Cluster ${view.numbers[group]}`,
     readonly: !canEdit() || isShelf(group),
-    "aria-label": isShelf(group) ? "The shelf" : `Name of cluster ${view.numbers[group]}`,
+    "aria-label": isShelf(group) ? "Unsure images" : `Name of cluster ${view.numbers[group]}`,
     maxlength: 200, spellcheck: "false",
     onchange: (event) => nameGroup(group, event.target.value),
     onkeydown: (event) => { if (event.key === "Enter") event.target.blur(); },

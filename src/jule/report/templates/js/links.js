@@ -27,19 +27,20 @@ function placesOf(images) {
   return new Map(Array.from(images, (image) => [image, inGroup(view.labels[image])]));
 }
 
-// Which images a link has moved, and where; `before` is where they were.
-function sayWhatMoved(before, stay) {
+// Which images a move or a link has moved, and where; `before` is where they were.
+function sayWhatMoved(before, stay = "") {
   const now = placesOf(before.keys());
   const moved = [...now.keys()].filter((image) =>
     now.get(image).branch !== before.get(image).branch);
   if (!moved.length) {
-    say(`No picture had to move. ${stay}`);
+    say(`No picture had to move. ${stay}`.trim());
     return;
   }
   const [first] = moved;
   const others = moved.length > 1 ? ` and ${plural(moved.length - 1, "other")}` : "";
   const from = others ? "" : ` from ${before.get(first).name}`;
-  say(pictureName(first), `${others} moved${from} to ${now.get(first).name}. ${stay}`);
+  say(pictureName(first), `${others} moved${from} to ${now.get(first).name}. ${stay}`.trimEnd(),
+    " ", make("button", { type: "button", class: "back", text: "Undo", onclick: stepBack }));
 }
 
 // The name of a file in a sentence: it may be long, and written from right to left.

@@ -42,7 +42,7 @@ function nameHere(group, name) {
     other !== group && view.sizes[other] && givenName(other) === name);
   if (name && (isTaken || name.toLowerCase() === SHELF_NAME)) {
     say(name.toLowerCase() === SHELF_NAME
-      ? `Not changed: '${SHELF_NAME}' is the name of the shelf: choose another one`
+      ? `Not changed: '${SHELF_NAME}' is for images that fit nowhere: choose another name`
       : `Not changed: another cluster is already called '${name}': merge them, or choose another`
         + " name");
   } else {
@@ -63,7 +63,8 @@ function moveHere(images, group) {
   const rows = [...moving].map(rowOf);
   const shelve = group === SHELF;
   const to = shelve || group === view.k ? null : memberOf(group);
-  change(shelve ? { edit: "shelve", images: rows } : { edit: "move", images: rows, to }, (next) => {
+  const edit = shelve ? { edit: "shelve", images: rows } : { edit: "move", images: rows, to };
+  return change(edit, (next) => {
     for (const image of moving) next.decided.add(image);
     return put(next, moving, shelve ? shelfIn(next) : group);
   });

@@ -36,7 +36,7 @@ function practise(cuts) {
 
 // For the console and for tests; the page does not use it.
 window.jule = {
-  cutOther: (n, merges, k) => cutTree(growTree(n, merges), k),
+  cutOther: (n, merges, k, fixed) => cutTree(growTree(n, merges, null, fixed), k),
   numbersOther: (n, merges, labels) => branchNumbers(growTree(n, merges), labels),
   show: showGroups,
   select,

@@ -116,12 +116,19 @@ function labelsOf(state) {
 
 // Take over what follows from the clusters: the tree, the confidence, lists of pictures.
 function takeClusters({ arrays, summary }) {
-  if (RUN_NODES && CONFIDENCE) return; // nothing has moved
+  if (RUN_NODES && CONFIDENCE && isPlanted(arrays)) return; // nothing has moved
   Object.assign(SUMMARY, onPage(summary));
   CONFIDENCE = withGuests(decoded(arrays.confidence));
-  plant(decoded(arrays.merges), decoded(arrays.affinities), arrays.sizes && decoded(arrays.sizes));
+  plant(decoded(arrays.merges), decoded(arrays.affinities), arrays.sizes && decoded(arrays.sizes),
+    decoded(arrays.fixed));
   explain();
   look();
+}
+
+// Whether the page has this tree. It changes with what is kept apart, even where nothing moves.
+function isPlanted(arrays) {
+  const isSame = (array, own) => decoded(array).every((value, i) => value === own[i]);
+  return isSame(arrays.fixed, [TREE.together, TREE.forced]) && isSame(arrays.merges, TREE.merges);
 }
 
 // Another window may have changed the clusters while this one was not looked at.

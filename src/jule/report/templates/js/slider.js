@@ -1,6 +1,7 @@
 // The number of clusters. The slider is logarithmic: 5 or 6 matters more than 205 or 206.
 
 const STEPS = 1000;
+let scaleOf = ""; // the limits that the numbers below the slider were drawn for
 
 function placeOf(k) {
   if (MOST_GROUPS === LEAST_GROUPS || k < LEAST_GROUPS) return 0;
@@ -22,6 +23,12 @@ function showGroups(k) {
 
 function showSlider() {
   const slider = byId("slider");
+  const limits = `${LEAST_GROUPS} ${MOST_GROUPS}`;
+  if (limits !== scaleOf) {
+    scaleOf = limits;
+    showScale();
+    showSuggestions();
+  }
   slider.value = placeOf(shown);
   slider.setAttribute("aria-valuetext", clustersText(shown));
   byId("k").value = shown;
@@ -29,7 +36,8 @@ function showSlider() {
   byId("which").textContent = shown === K_RUN
     ? `${clustersText(shown)}, as in the run${edited}`
     : `${clustersText(shown)} instead of the run’s ${K_RUN.toLocaleString("en")}`
-      + (canEdit() ? "" : ", to look at");
+      + (canEdit() ? "" : ", to look at")
+      + (changes.get(K_RUN)?.edits.length ? ", without the changes made there" : "");
   byId("back").hidden = shown === K_RUN;
   byId("back").textContent = `Back to ${K_RUN.toLocaleString("en")}`;
   byId("use").hidden = canEdit();
@@ -54,8 +62,10 @@ function showHeadline() {
   document.title = `${images} in ${clusters}${SUMMARY.title ? ` · ${SUMMARY.title}` : ""}`;
 }
 
-// Round numbers below the slider show that its scale is logarithmic.
+// Round numbers below the slider show that its scale is logarithmic. It changes with what
+// corrections keep together or apart.
 function showScale() {
+  byId("scale").replaceChildren();
   for (let ten = 1; ten <= MOST_GROUPS; ten *= 10) {
     for (const k of [ten, 2 * ten, 5 * ten]) {
       if (k < LEAST_GROUPS || k > MOST_GROUPS) continue;
@@ -72,6 +82,8 @@ function atPlace(element, k) {
 
 function showSuggestions() {
   const suggested = SUMMARY.suggestions.filter(({ k }) => k >= LEAST_GROUPS && k <= MOST_GROUPS);
+  byId("suggested").replaceChildren();
+  byId("ticks").replaceChildren();
   if (!suggested.length) return;
   byId("suggested").append(make("span", { text: "Suggested" }));
   for (const { k } of suggested) {
@@ -90,9 +102,23 @@ function takeNumber() {
   if (typed) showGroups(k);
   showSlider();
   if (typed && k !== shown) {
-    byId("which").textContent = `${typed} is not possible: ${plural(shown, "cluster")} instead`
-      + ` (the page shows ${LEAST_GROUPS} to ${MOST_GROUPS.toLocaleString("en")})`;
+    byId("which").textContent = notPossible(typed);
   }
+}
+
+// Why there are not as many clusters as somebody has asked for.
+function notPossible(asked) {
+  let why = `the page shows ${LEAST_GROUPS} to ${MOST_GROUPS.toLocaleString("en")}`;
+  if (asked < LEAST_GROUPS && LEAST_GROUPS > 1) why = "corrections keep these apart";
+  if (asked > MOST_GROUPS && MOST_GROUPS < 300 && SUMMARY.edited) {
+    why = "more would separate what corrections keep together";
+  }
+  return `${asked} is not possible: ${plural(shown, "cluster")} instead (${why})`;
+}
+
+async function useClusters() {
+  const asked = shown;
+  if (await server.edit({ edit: "cut", k: asked }) && K_RUN !== asked) say(notPossible(asked));
 }
 
 function startSlider() {
@@ -108,13 +134,11 @@ function startSlider() {
   byId("k").addEventListener("blur", () => { if (!byId("k").value) showSlider(); });
   byId("fewer").addEventListener("click", () => showGroups(shown - 1));
   byId("more").addEventListener("click", () => showGroups(shown + 1));
-  byId("use").addEventListener("click", () => server.edit({ edit: "cut", k: shown }));
+  byId("use").addEventListener("click", useClusters);
   byId("back").addEventListener("click", () => {
     showGroups(K_RUN);
     slider.focus();
   });
-  showScale();
-  showSuggestions();
   on("view", showSlider);
   on("view", showHeadline);
 }

@@ -96,9 +96,10 @@ function groupName(group) {
   return givenName(group) || `Cluster ${view.numbers[group]}`;
 }
 
-// How many clusters are shown, in words; the shelf is not one of them.
+// How many clusters are shown, in words; images that fit nowhere are in none of them.
 function clustersText(count) {
-  return plural(count, "cluster") + (shelfGroup() < 0 ? "" : " and a shelf");
+  const unsure = shelfGroup() < 0 ? 0 : view.sizes[shelfGroup()];
+  return plural(count, "cluster") + (unsure ? ` and ${plural(unsure, "unsure image")}` : "");
 }
 
 function select(images) {

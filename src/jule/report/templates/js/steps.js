@@ -3,7 +3,7 @@
 const MESSAGE = byId("message");
 const MESSAGE_TEXT = byId("message-text");
 const EDIT_WORDS = {
-  name: "a name", move: "a move", shelve: "a move to the shelf", split: "a split",
+  name: "a name", move: "a move", shelve: "a move to “unsure”", split: "a split",
   merge: "a merge", refuse: "“different”", "must-link": "“belong together”",
   "cannot-link": "“do not belong together”", unlink: "a link that was removed",
   cut: "the number of clusters", place: "new images", all: "all changes here",

@@ -1,0 +1,185 @@
+"""What a person has put together, and a merge tree that never separates it.
+
+A cut into more clusters undoes the last merges of the tree. Clusters that a person has merged would
+be the first to come apart, because the tree joins them last. So whatever a person has joined is at
+the bottom of the tree instead, like exact copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jule.forward.branches import leaf_intervals
+from jule.forward.restrict import range_maxima
+from jule.forward.tree import MergeTree
+
+NONE = -1
+MOST_NAMED = 10  # samples that stand for a cluster
+
+
+@dataclass(frozen=True, eq=False)
+class Joins:
+    """Groups of samples that a person has put together, each made of pieces.
+
+    A piece is what was one thing before: a cluster that was merged, or a picture that was moved.
+    What is left of a group when a split has taken all other pieces out of it is free again.
+
+    Attributes
+    ----------
+    groups
+        (n,) the group of each sample; -1 if it is in none.
+    pieces
+        (n,) the piece of each sample in a group.
+    n_used
+        The first number that no group or piece has had.
+
+    Examples
+    --------
+    >>> merged = Joins.none(5).join(np.array([0, 1, 3]), np.array([0, 0, 1]))
+    >>> merged.sets(np.arange(5)).tolist()
+    [0, 0, 2, 0, 4]
+    >>> merged.divide(np.array([3])).sets(np.arange(5)).tolist()
+    [0, 1, 2, 3, 4]
+    """
+
+    groups: NDArray[np.int32]
+    pieces: NDArray[np.int32]
+    n_used: int = 0
+
+    @classmethod
+    def none(cls, n_samples: int) -> Joins:
+        """Return the groups before any edit: none."""
+        nothing = np.full(n_samples, NONE, np.int32)
+        return cls(nothing, nothing)
+
+    def join(self, samples: NDArray[np.int64], parts: NDArray[np.integer]) -> Joins:
+        """Put samples together, and the groups that any of them is in.
+
+        Parameters
+        ----------
+        samples
+            The samples.
+        parts
+            Which of several pieces each of them is, 0, 1, ...; those in a group keep theirs.
+        """
+        groups, pieces = self.groups.copy(), self.pieces.copy()
+        old = np.unique(groups[samples])
+        free = samples[groups[samples] == NONE]
+        pieces[free] = self.n_used + parts[groups[samples] == NONE]
+        group = self.n_used + (int(parts.max()) + 1 if len(parts) else 0)
+        if (old != NONE).any():
+            groups[np.isin(groups, old[old != NONE])] = group
+        groups[samples] = group
+        return Joins(groups, pieces, group + 1)
+
+    def leave(self, samples: NDArray[np.int64]) -> Joins:
+        """Take samples out of their groups."""
+        if (self.groups[samples] == NONE).all():
+            return self
+        groups = self.groups.copy()
+        groups[samples] = NONE
+        return replace(self, groups=groups)
+
+    def divide(self, samples: NDArray[np.int64]) -> Joins:
+        """Take samples out of their groups; those of one group stay together."""
+        leaving = samples[self.groups[samples] != NONE]
+        if len(leaving) == 0:
+            return self
+        groups = self.groups.copy()
+        old, place = np.unique(groups[leaving], return_inverse=True)
+        groups[leaving] = self.n_used + place.reshape(-1)
+        return Joins(groups, self.pieces, self.n_used + len(old))
+
+    def examples(self, counted: NDArray[np.bool_]) -> list[tuple[list[int], list[int]]]:
+        """Return a few samples of two pieces of every group that has two or more.
+
+        Parameters
+        ----------
+        counted
+            (n,) the samples that count.
+        """
+        inside = np.flatnonzero(counted & (self.groups != NONE))
+        found = []
+        for group in np.unique(self.groups[inside]).tolist():
+            members = inside[self.groups[inside] == group]
+            kinds = np.unique(self.pieces[members])
+            if len(kinds) > 1:
+                one, other = (members[self.pieces[members] == kind] for kind in kinds[:2])
+                found.append((one[:MOST_NAMED].tolist(), other[:MOST_NAMED].tolist()))
+        return found
+
+    def sets(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first sample of all that is kept together with each sample.
+
+        Parameters
+        ----------
+        units
+            (n,) the first sample of each sample's unit; units stay together, too.
+        """
+        inside = np.flatnonzero(self.groups != NONE)
+        if len(inside) == 0:
+            return units
+        pairs = np.unique(np.column_stack((self.groups, self.pieces))[inside], axis=0)
+        whole, n_pieces = np.unique(pairs[:, 0], return_counts=True)
+        inside = inside[np.isin(self.groups[inside], whole[n_pieces > 1])]
+        group = np.unique(self.groups[inside], return_inverse=True)[1].reshape(-1)
+        first = units.copy()
+        while True:  # a unit can join two groups
+            before = first
+            least = np.full(len(units), len(units))
+            np.minimum.at(least, group, first[inside])
+            first = first.copy()
+            first[inside] = least[group]
+            of_unit = np.full(len(units), len(units))
+            np.minimum.at(of_unit, units, first)
+            first = of_unit[units]
+            if np.array_equal(first, before):
+                return first
+
+
+def joined_first(tree: MergeTree, found: MergeTree, together: NDArray[np.int64]) -> MergeTree:
+    """Return a tree in which what is kept together merges as it does in the tree of the run.
+
+    Parameters
+    ----------
+    tree
+        A tree that joins what is kept together first, one sample after another; see
+        `jule.forward.restrict.tree_through_labels`.
+    found
+        The tree of the run as it was found.
+    together
+        (n,) the first sample of all that is kept together with each sample.
+
+    Examples
+    --------
+    >>> found = MergeTree(4, np.array([[2, 3], [1, 4], [0, 5]]), np.zeros(3))
+    >>> chain = MergeTree(4, np.array([[1, 2], [3, 4], [0, 5]]), np.zeros(3), n_copies=2)
+    >>> joined_first(chain, found, np.array([0, 1, 1, 1])).merges.tolist()
+    [[2, 3], [1, 4], [0, 5]]
+    """
+    n, n_first = tree.n_samples, tree.n_copies
+    sizes = np.bincount(together, minlength=n)
+    members = np.flatnonzero(sizes[together] > 1)
+    starts, splits = leaf_intervals(found)
+    line = members[np.lexsort((starts[members], together[members]))]
+    joins = np.flatnonzero(together[line[:-1]] == together[line[1:]])  # of this place and the next
+    merge_at = np.empty(n - 1, np.int64)
+    merge_at[splits] = np.arange(n - 1)
+    joined_by = range_maxima(merge_at, starts[line[joins]], starts[line[joins + 1]])
+    nodes, first, last = line.tolist(), list(range(len(line))), list(range(len(line)))
+    merges, top = [], {}
+    for made, left in enumerate(joins[np.argsort(joined_by, kind="stable")].tolist(), n):
+        begin, end = first[left], last[left + 1]
+        merges.append((nodes[begin], nodes[left + 1]))
+        nodes[begin] = made
+        first[end], last[begin] = begin, end
+        top[int(together[line[left]])] = made
+    new = np.arange(n + len(tree.merges))
+    later = np.flatnonzero(together != np.arange(n))  # each is joined to the ones before it
+    for made, sample in enumerate(together[later].tolist(), n):
+        new[made] = top[sample]
+    below = np.array(merges, np.int64).reshape(-1, 2)
+    return replace(tree, merges=np.concatenate([below, new[tree.merges[n_first:]]]))

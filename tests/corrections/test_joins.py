@@ -1,0 +1,250 @@
+"""What a person has put together or separated stays so at every number of clusters."""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jule.corrections.editor import Editor
+from jule.corrections.joins import Joins, joined_first
+from jule.forward import MergeTree
+from jule.runs.corrected import base_of, edited_result, with_state
+from tests.corrections.made import random_tree
+from tests.corrections.test_properties import check_sound, number, step, take
+from tests.runs.test_histories import run_of, update
+
+cut = st.tuples(st.just("cut"), number, number, st.just(""))
+hand = step.filter(lambda one: one[0] not in ("undo", "redo"))
+
+
+@cache
+def found_of(seed):
+    rng = np.random.default_rng(seed)
+    near = 2.0 * rng.normal(size=(5, 3))[np.arange(60) % 5] + rng.normal(size=(60, 3))
+    return run_of(near.astype(np.float32), 5)[0]
+
+
+def editor_of(seed):
+    found = found_of(seed)
+    return found, Editor(base_of(found, found.result), found.result.embedding)
+
+
+def members(state, label):
+    return set(np.flatnonzero(state.labels == label).tolist())
+
+
+def clusters_of(state, samples):
+    return set(state.labels[sorted(samples)].tolist())
+
+
+class Said:
+    """A slow record of what a person has joined and separated: sets of samples."""
+
+    def __init__(self):
+        self.joined, self.apart = [], []
+
+    def note(self, before, after, kind):
+        """Take over an edit. Whatever it has changed is no longer known, except what it says."""
+        moved = set(np.flatnonzero(before.labels != after.labels).tolist())
+        new = set(after.numbers.tolist()) - set(before.numbers.tolist())
+        if kind == "merge":
+            gone = set(before.numbers.tolist()) - set(after.numbers.tolist())
+            for label in gone:
+                merged = members(after, after.labels[min(members(before, label))])
+                self.joined.append(merged)
+                self.apart = [
+                    pair for pair in self.apart if not (pair[0] & merged and pair[1] & merged)
+                ]
+            return
+        if kind == "split":
+            self.joined = [one for one in self.joined if not one & moved]
+            for label in new:
+                rest = clusters_of(before, members(after, label))
+                self.apart.append((members(after, label), members(after, rest.pop())))
+            return
+        self.joined = [one - moved for one in self.joined]
+        self.apart = [(one, other) for one, other in self.apart if not (one | other) & moved]
+
+    def check(self, state):
+        for one in self.joined:
+            assert len(clusters_of(state, one) - {-1}) <= 1
+        for one, other in self.apart:
+            assert len(clusters_of(state, one | other)) > 1
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 3), st.lists(st.one_of(hand, cut, cut), max_size=14))
+def test_another_number_of_clusters_undoes_nothing_that_a_person_did(seed, steps):
+    warnings.simplefilter("ignore")  # of numbers of clusters that corrections do not allow
+    _, editor = editor_of(seed)
+    said = Said()
+    for kind, a, b, name in steps:
+        before = editor.state
+        if len(before.numbers) == 0:
+            break
+        if kind != "cut":
+            if take(editor, kind, a, b, name):
+                said.note(before, editor.state, kind)
+        else:
+            k = 1 + a % 20
+            editor.add(editor.cut(k))
+            state = editor.state
+            said.check(state)
+            assert (state.labels == -1).tolist() == (before.labels == -1).tolist()
+            if len(state.numbers) < k:  # nothing is left that may be divided
+                for label in state.numbers.tolist():
+                    assert len(set(state.together[sorted(members(state, label))])) == 1
+        check_sound(editor.base, editor.state)
+        np.testing.assert_array_equal(
+            editor.state.labels[editor.state.together], editor.state.labels
+        )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_merge_stays_whole_until_it_is_split_or_undone(seed):
+    found, editor = editor_of(seed)
+    editor.add(editor.merge(0, 3))
+    merged = members(editor.state, 0)
+    for k in (8, 2, 12, 4):
+        editor.add(editor.cut(k))
+        assert len(editor.state.numbers) == k
+        assert len(clusters_of(editor.state, merged)) == 1
+        results = with_state(found, editor.state, editor.log)
+        for other in (3, 10):
+            assert len(set(results.recut(other)[0][sorted(merged)])) == 1
+    while editor.log.done > 1:
+        editor.undo()
+    editor.add(editor.split(0))
+    editor.add(editor.cut(30))
+    assert len(editor.state.numbers) == 30  # both parts are as free as before the merge
+    assert max(np.bincount(editor.state.labels)) < len(merged) / 2
+    while editor.log.done:
+        editor.undo()
+    editor.add(editor.cut(30))
+    assert len(clusters_of(editor.state, merged)) > 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_moved_stays_where_it_was_put(seed):
+    _, editor = editor_of(seed)
+    moved = sorted(members(editor.state, 1))[:3]
+    typical = editor.typical_of(np.flatnonzero(editor.state.labels == 2), 1)[0]
+    editor.add(editor.move(moved, 2))
+    others = sorted(members(editor.state, 3))[:2]
+    editor.add(editor.move(others, None))
+    left = members(editor.state, 3)
+    editor.add(editor.cut(25))
+    assert len(clusters_of(editor.state, {*moved, typical})) == 1
+    assert len(clusters_of(editor.state, others)) == 1
+    editor.add(editor.cut(3))
+    assert len(clusters_of(editor.state, left.union(others))) > 1  # they were separated by hand
+
+
+@pytest.mark.parametrize("kind", ["split", "refuse"])
+def test_clusters_that_were_called_different_are_joined_last(kind):
+    found, editor = editor_of(0)
+    editor.add(editor.split(0) if kind == "split" else editor.refuse(0, 1))
+    other = 5 if kind == "split" else 1
+    pair = members(editor.state, 0), members(editor.state, other)
+    for k in (4, 3, 2, 9, 2):
+        editor.add(editor.cut(k))
+        assert len(editor.state.numbers) == k
+        assert len(clusters_of(editor.state, set.union(*pair))) > 1
+    editor.add(editor.cut(1))
+    assert len(editor.state.numbers) == 2
+    with pytest.warns(UserWarning, match="2 clusters instead of 1: corrections keep"):
+        with_state(found, editor.state, editor.log).recut(1)
+    editor.add(editor.merge(*editor.state.numbers.tolist()))  # the last word counts
+    editor.add(editor.cut(4))
+    assert len(editor.state.numbers) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_merge_stays_when_pictures_are_added(seed):
+    found, editor = editor_of(seed)
+    editor.add(editor.merge(0, 3))
+    editor.add(editor.refuse(1, 2))
+    merged, refused = members(editor.state, 0), [members(editor.state, one) for one in (1, 2)]
+    editor.add(editor.cut(7))
+    near = found.result.embedding[:20] + np.float32(0.01)
+    _, editor = update(found, editor, near)
+    for k in (12, 3):
+        editor.add(editor.cut(k))
+        assert len(clusters_of(editor.state, merged)) == 1
+        assert len(clusters_of(editor.state, set.union(*refused))) > 1
+
+
+def test_more_clusters_than_corrections_allow_are_as_many_as_they_do():
+    found, editor = editor_of(1)
+    for other in (1, 2, 3):
+        editor.add(editor.merge(0, other))
+    n_others = len(members(editor.state, 4))
+    results = with_state(found, editor.state, editor.log)
+    with pytest.warns(UserWarning, match="instead of 59: more would separate"):
+        labels, _ = results.recut(59)
+    assert len(set(labels.tolist())) <= 1 + n_others
+    editor.add(editor.shelve(range(60)))
+    results = with_state(found, editor.state, editor.log)
+    with pytest.warns(UserWarning, match="no clusters instead of 3"):
+        assert set(results.recut(3)[0].tolist()) == {-1}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(2, 30))
+def test_what_is_joined_first_merges_as_in_the_tree_of_the_run(seed, n):
+    rng = np.random.default_rng(seed)
+    found = random_tree(rng, n)
+    together = np.arange(n) % min(5, n)
+    chain = MergeTree(n, *_chained(together))
+    tree = joined_first(chain, found, together)
+    np.testing.assert_array_equal(
+        tree.cut(tree.n_different), np.unique(together, return_inverse=True)[1].reshape(-1)
+    )
+    np.testing.assert_array_equal(tree.cut(1), np.zeros(n))
+    for node in range(chain.n_copies):  # below, leaves are joined by a branch of the other tree
+        inside = _leaves(tree, n + node)
+        spanned = min(
+            (_leaves(found, top) for top in range(n, 2 * n - 1) if inside <= _leaves(found, top)),
+            key=len,
+        )
+        group = {int(one) for one in np.flatnonzero(together == together[min(inside)])}
+        assert inside == spanned & group
+
+
+def _chained(together):
+    n, top, merges = len(together), {}, []
+    for sample in np.flatnonzero(together != np.arange(n)).tolist():
+        first = int(together[sample])
+        merges.append([top.get(first, first), sample])
+        top[first] = n + len(merges) - 1
+    n_copies = len(merges)
+    tops = [top.get(first, first) for first in sorted(set(together.tolist()))]
+    while len(tops) > 1:
+        merges.append([tops.pop(0), tops.pop(0)])
+        tops.insert(0, n + len(merges) - 1)
+    return np.array(merges), np.zeros(n - 1), n_copies
+
+
+def _leaves(tree, node):
+    if node < tree.n_samples:
+        return {int(node)}
+    return set.union(*(_leaves(tree, one) for one in tree.merges[node - tree.n_samples]))
+
+
+def test_a_unit_joins_the_groups_that_it_is_in():
+    joins = Joins.none(6).join(np.array([0, 1]), np.array([0, 1]))
+    joins = joins.join(np.array([4, 5]), np.array([0, 1]))
+    assert joins.sets(np.arange(6)).tolist() == [0, 0, 2, 3, 4, 4]
+    assert joins.sets(np.array([0, 1, 2, 3, 1, 5])).tolist() == [0, 0, 2, 3, 0, 0]
+    assert joins.leave(np.array([1])).sets(np.arange(6)).tolist() == [0, 1, 2, 3, 4, 4]
+    assert joins.leave(np.array([2])) is joins
+
+
+def test_the_result_keeps_its_graph():
+    found, editor = editor_of(0)
+    editor.add(editor.merge(0, 1))
+    edited = edited_result(found.result, found.config, editor.state)
+    assert edited.graph is found.result.graph
