@@ -74,6 +74,19 @@ def test_other_types_are_scaled():
     assert between[~np.eye(len(images), dtype=bool)].min() > 1.0
 
 
+def test_a_hot_pixel_does_not_darken_all_other_pictures():
+    images = some_images(height=64, width=64) / 255.0
+    hot = images.copy()
+    hot[0, 0, 0] = 50.0
+    np.testing.assert_array_equal(describe_appearance(hot)[1:], describe_appearance(images)[1:])
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-30, 1e30])
+def test_values_of_any_size_are_described(scale):
+    found = describe_appearance(some_images() * scale)
+    np.testing.assert_allclose(np.square(found).sum(axis=1), 3.0, atol=1e-4)
+
+
 def test_equal_values_of_another_type_are_one_colour():
     found = describe_appearance(np.full((2, 16, 16, 3), 0.3))
     assert np.isfinite(found).all()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jule.forward import Digraph, affinity_graph, nearest_neighbors
 from jule.forward.assign import (
+    _relative_to_size,
     borne_out,
     cluster_affinities,
     cluster_fractions,
@@ -129,8 +130,9 @@ def test_confidence_counts_sizes_by_as_much_as_the_inputs_do_not_show_the_cluste
     q = modularity(graphs[1], labels) / modularity(graphs[0], labels)
     assert 0.1 < q < 0.9
     own = own_fractions(graphs, labels)
+    large, small = (15 / 24) ** (1.0 - q), (15 / 6) ** (1.0 - q)
     expected = [
-        f * (15 / 24) ** (1.0 - q) if size == 24 else 1.0 - (1.0 - f) * (6 / 15) ** (1.0 - q)
+        f * large if size == 24 else small * f / (small * f + 1.0 - f)
         for f, size in zip(own, sizes, strict=True)
     ]
     np.testing.assert_allclose(label_confidence(graphs, labels), expected)
@@ -145,6 +147,37 @@ def test_sizes_are_believed_if_the_inputs_show_the_clusters_or_are_not_known():
     graphs, labels = two_graphs(0.8)
     for some in (graphs[:1], [graphs[0], graphs[0]]):
         np.testing.assert_allclose(label_confidence(some, labels), own_fractions(some, labels))
+
+
+def test_clusters_of_one_sample_change_no_other_confidence_much():
+    graphs, labels = two_graphs()
+    assert borne_out(graphs, labels) < 0.9
+    alone = labels.copy()
+    alone[0] = 2
+    before, after = label_confidence(graphs, labels), label_confidence(graphs, alone)
+    near = (graphs[0].indices == 0).any(axis=1) | (graphs[1].indices == 0).any(axis=1)
+    far = ~near & ~np.isin(np.arange(30), [*graphs[0].indices[0], *graphs[1].indices[0], 0])
+    assert far.sum() > 5
+    np.testing.assert_allclose(after[far], before[far], atol=0.05)
+    assert after[0] == 0.0, "nobody is with it"
+
+
+@given(
+    st.lists(st.integers(0, 4), min_size=2, max_size=40),
+    st.floats(0.0, 1.0),
+    st.integers(0, 2**32 - 1),
+)
+def test_sizes_keep_confidences_between_0_and_1_and_their_order_in_a_cluster(labels, q, seed):
+    labels = np.array(labels)
+    fractions = np.sort(np.random.default_rng(seed).random(len(labels)))
+    fractions[0], fractions[-1] = 0.0, 1.0
+    found = _relative_to_size(fractions, labels, q)
+    assert (found >= 0.0).all()
+    assert (found <= 1.0).all()
+    assert found[0] == 0.0
+    for cluster in np.unique(labels):
+        assert (np.diff(found[labels == cluster]) >= -1e-12).all()
+    np.testing.assert_allclose(_relative_to_size(fractions, labels, 1.0), fractions)
 
 
 def test_numbers_without_samples_are_no_clusters():

@@ -15,6 +15,8 @@ DIRECTIONS = 8  # of edges
 PATTERNS = 59  # of textures: 58 whose ring has at most two changes, and one for all others
 RING = ((0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0))  # around (1, 1)
 LUMINANCE = np.array([0.299, 0.587, 0.114], np.float32)
+OUTLIERS = 0.001  # the share of values at either end that do not count for the range of others
+SOME_VALUES = 2**20  # from which the range is found
 BATCH_VALUES = 2**20  # of pictures that are described at once
 DIMENSIONS = GRID**2 * (SHADES**3 + DIRECTIONS + PATTERNS)
 
@@ -44,8 +46,8 @@ def describe_appearance(
     Parameters
     ----------
     images
-        (n, h, w, 3) pictures in colour, for which `can_be_described` is true. Other types than
-        uint8 are scaled from their smallest and largest value to 0 .. 255.
+        (n, h, w, 3) pictures in colour, for which `can_be_described` is true. Values of other types
+        than uint8 are scaled to 0 .. 255.
     progress
         Called from time to time with the fraction that is done.
 
@@ -68,6 +70,7 @@ def describe_appearance(
         batch = images[start : start + size].astype(np.float32)
         batch -= lowest
         batch *= scale
+        np.clip(batch, 0, 255, out=batch)
         grey: NDArray[np.float32] = batch @ LUMINANCE
         parts = [_colours(batch), _edges(grey), _textures(grey)]
         found[start : start + size] = np.concatenate([_unit_roots(part) for part in parts], axis=1)
@@ -77,11 +80,16 @@ def describe_appearance(
 
 
 def _range_of(images: NDArray) -> tuple[float, float]:
-    """Return the value that becomes 0, and the factor that then makes the largest one 255."""
+    """Return the value that becomes 0, and the factor that then makes the largest one 255.
+
+    A few values far from all others, such as hot pixels, do not count.
+    """
     if images.dtype == np.uint8:
         return 0.0, 1.0
-    lowest, largest = float(images.min()), float(images.max())
-    return lowest, 255.0 / (largest - lowest) if largest > lowest else 0.0
+    some = images.ravel()[:: max(1, images.size // SOME_VALUES)].astype(np.float64)
+    lowest, largest = np.quantile(some, (OUTLIERS, 1.0 - OUTLIERS))
+    range_ = largest - lowest
+    return float(lowest), 255.0 / range_ if range_ > np.finfo(np.float32).tiny else 0.0
 
 
 def _colours(images: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -128,7 +136,7 @@ def _count(
 
 
 def _unit_roots(histograms: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the square roots of shares; pictures without any edge have the same of all."""
+    """Return the square roots of shares; without any edge, all directions have equal shares."""
     sums = histograms.sum(axis=1, keepdims=True)
     shares = np.where(sums > 0, histograms / np.maximum(sums, 1e-12), 1 / histograms.shape[1])
     roots: NDArray[np.float32] = np.sqrt(shares).astype(np.float32)

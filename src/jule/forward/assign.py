@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jule.forward.affinity import Digraph
 from jule.forward.init import cluster_means
+from jule.forward.tree import default_min_cluster_size
 
 BLOCK_CELLS = 2**23  # products per block: 64 MiB
 GAP_CELLS = 2**17  # differences per block: 1 MiB, which stays in the cache of a core
@@ -132,11 +133,12 @@ def label_confidence(
 
     It follows from the fraction of its affinity within its own cluster, f (`own_fractions`), and
     from the size of the cluster: by chance, neighbours are in a large cluster more often than in a
-    small one. Where s = n / (K m) is the mean size of the clusters, divided by that of its own one,
-    it is f s^(1 - q) in clusters larger than the mean, and 1 - (1 - f) s^(q - 1) in smaller ones.
-    How much sizes count thus depends on how far the inputs bear the clusters out: q is 1 if they
-    show them as clearly as the learned graph does (`borne_out`), and the sizes of the clusters are
-    then taken for those of the classes.
+    small one. With t = s^(1 - q), where s is the mean cluster size divided by the size of its own
+    cluster, it is f t in clusters larger than the mean, and f t / (f t + 1 - f) in smaller ones:
+    their odds are t times those of f. How much sizes count thus depends on how far the inputs bear
+    the clusters out: q is 1 if they show them as clearly as the learned graph does (`borne_out`),
+    and the sizes of the clusters are then taken for those of the classes. The mean size is n / K,
+    where clusters that are tiny (`default_min_cluster_size`), or of one sample, do not count.
 
     Parameters
     ----------
@@ -196,9 +198,12 @@ def _relative_to_size(
     fractions: NDArray[np.float64], labels: NDArray[np.integer], q: float
 ) -> NDArray[np.float64]:
     sizes = np.bincount(labels)
-    s = len(labels) / np.count_nonzero(sizes) / sizes[labels]
+    least = max(2, default_min_cluster_size(len(labels), int(np.count_nonzero(sizes))))
+    mean = len(labels) / max(1, int(np.count_nonzero(sizes >= least)))
+    scaled = fractions * (mean / sizes[labels]) ** (1.0 - q)
+    is_large = sizes[labels] > mean
     relative: NDArray[np.float64] = np.where(
-        s < 1.0, fractions * s ** (1.0 - q), 1.0 - (1.0 - fractions) * s ** (q - 1.0)
+        is_large, scaled, scaled / np.where(is_large, 1.0, scaled + (1.0 - fractions))
     )
     return relative
 

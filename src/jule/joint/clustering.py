@@ -227,8 +227,9 @@ def examine_appearance(
 ) -> Representation | None:
     """Find the neighbours of pictures in colour by their colours, edges and textures.
 
-    Pixels are a poor witness of what photographs show, and the network was trained on clusters of
-    pixels. These histograms are neither. Return None for samples that have none.
+    Pixels say little about what photographs show, and the network was trained on clusters of
+    pixels, so they are not independent evidence; these histograms are. Return None for samples that
+    are not colour pictures of at least 16 x 16 pixels.
 
     Examples
     --------

@@ -120,7 +120,7 @@ def _pca(data: Split, dimensions: int, seed: int, settings: dict[str, Any], _: C
     return pca.transform(train), pca.transform(test), {}
 
 
-def _pca_without_mean(
+def _pca_test_not_centred(
     data: Split, dimensions: int, seed: int, settings: dict[str, Any], _: Context
 ) -> Embedded:
     """Subtract the mean from the training images only, which moves the test images aside."""
@@ -240,7 +240,7 @@ METHODS = (
     Method("PCA", _pca, {"svd_solver": "covariance_eigh"}, seeds=0),
     Method(
         "PCA (test images not centred)",
-        _pca_without_mean,
+        _pca_test_not_centred,
         {"svd_solver": "covariance_eigh"},
         seeds=0,
         is_control=True,

@@ -3,6 +3,7 @@
 // the cluster by as much as the neighbours before learning do not show the clusters.
 
 const PER_NEIGHBOR = 3; // images of a cluster, for each neighbour that counts
+const TINY = 20; // how many times smaller than the mean a tiny cluster is
 const DISTRUST = 4; // how steeply the learned neighbours lose weight where those before disagree
 const AGREEMENT = MEMBERS.length ? 1 / 3 : 0; // of the networks of an ensemble
 const FULL = 65_535; // of the run's confidence
@@ -53,14 +54,18 @@ function sizesOf(labels) {
   return sizes;
 }
 
-// Shares are smaller in clusters larger than the mean, and what lacks in them in smaller clusters.
+// Shrink shares in clusters larger than the mean, and raise their odds in smaller ones. Clusters of
+// one image, and tiny ones, do not count for the mean.
 function relativeToSize(shares, labels, sizes, q) {
   const all = sizes.reduce((sum, size) => sum + size, 0);
-  const mean = all / sizes.reduce((count, size) => count + (size > 0), 0);
-  const factors = Float64Array.from(sizes, (size) =>
-    (Math.min(size, mean) / Math.max(size, mean)) ** (1 - q));
-  return shares.map((share, i) => (sizes[labels[i]] > mean
-    ? share * factors[labels[i]] : 1 - (1 - share) * factors[labels[i]]));
+  const count = sizes.filter((size) => size > 0).length;
+  const least = Math.max(2, Math.ceil(all / (TINY * count)));
+  const mean = all / Math.max(1, sizes.filter((size) => size >= least).length);
+  const factors = Float64Array.from(sizes, (size) => (mean / size) ** (1 - q));
+  return shares.map((share, i) => {
+    const scaled = share * factors[labels[i]];
+    return sizes[labels[i]] > mean ? scaled : scaled / (scaled + (1 - share));
+  });
 }
 
 // At most a third as many neighbours count for an image as its cluster has images.
