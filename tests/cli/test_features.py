@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from importlib import import_module
 
 import numpy as np
@@ -65,6 +66,16 @@ def test_new_pictures_are_sorted(jule, run, tmp_path):
         by_colour.setdefault(path.split("/")[0], set()).add(cluster)
     assert all(len(one) == 1 for one in by_colour.values())
     assert len(set.union(*by_colour.values())) == 3
+
+
+def test_pictures_that_are_there_already_are_not_added(jule, refused, run, pictures, tmp_path):
+    copied = shutil.copytree(run, tmp_path / "run")
+    done = jule("update", copied, pictures)
+    assert done.exit_code == 0, done.output
+    assert "0 pictures added" in done.stdout
+    assert "were there already" in done.stdout
+    message = refused("cluster", pictures, "--edits", copied, "--out", tmp_path / "again")
+    assert f"{copied} has no corrections: make them with jule serve" in message
 
 
 def test_similar_pictures_have_the_same_colour(jule, run, pictures):

@@ -165,7 +165,9 @@ def test_apply_writes_edits_and_makes_the_page_again(jule, refused, copied, tmp_
     assert "another run" in refused("apply", copied, path)
     path.write_text("{")
     assert "is not JSON" in refused("apply", copied, path)
-    assert "is not a file" in refused("apply", copied, tmp_path)
+    (tmp_path / "empty").mkdir()
+    for missing in ("nothing.json", "empty"):
+        assert "does not exist: give edits.json of" in refused("apply", copied, tmp_path / missing)
     assert (copied / "labels.csv").read_bytes() == before
 
 

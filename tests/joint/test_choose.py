@@ -1,7 +1,7 @@
 """The suggested number of clusters."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -54,6 +54,16 @@ def test_a_tree_without_affinities_gets_some_answer():
     tree = MergeTree(4, np.array([[0, 1], [2, 3], [4, 5]]), np.zeros(3))
     space = Space.of(np.eye(4), affinity_graph(nearest_neighbors(np.eye(4), 1)))
     assert choose_n_clusters(tree, space).k >= 2
+
+
+def test_numbers_that_constraints_forbid_are_not_suggested():
+    samples = blobs(6)
+    tree = replace(agglomerate(samples), n_forced=3)  # the last three merges are forbidden
+    space = Space.of(samples, affinity_graph(nearest_neighbors(samples, 20)))
+    choice = choose_n_clusters(tree, space)
+    assert choice.k == 6
+    assert min(k for k, _, _ in choice.evidence) == tree.fewest == 4
+    assert choose_n_clusters(tree, space, most=3).k == 4
 
 
 def test_suggestions_are_peaks_of_the_evidence():

@@ -378,6 +378,10 @@ def test_the_page_as_a_file_splits_merges_and_undoes(visit, images, tmp_path):  
         assert page.locator(f"#group-dialog .pic[data-image='{21 - top}']").count() == 0
         stack.click(modifiers=["Control"])
         assert "2 images selected" in page.inner_text("#selection-bar")
+        bar = page.locator("#selection-bar").bounding_box()
+        around = page.locator("dialog[open]").bounding_box()
+        assert around["x"] <= bar["x"]
+        assert bar["x"] + bar["width"] <= around["x"] + around["width"]
         stack.click(modifiers=["Control"])
         stack.click()
         near = page.locator("#image-dialog .image-facts .pic")

@@ -481,6 +481,7 @@ def run_and_report(
     print_clusters(results, data.labels)
     say(f"{len(data):,} images in {results.seconds:.0f} s; results: {home}")
     say(f"To sort the pictures into folders: jule export {home} --to DIR")
+    say(f"To correct clusters in the browser: jule serve {home}")
     write_report(
         finished,
         lambda show: Report.of_run(finished, results=results, images=data.samples, progress=show),

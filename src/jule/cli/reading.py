@@ -65,7 +65,8 @@ Size = Annotated[
     str | None,
     typer.Option(
         help="Size of the images: pixels of the larger side, or WIDTHxHEIGHT. "
-        "Default: 64, or the size of the pictures if that is smaller."
+        "Default: 64, or the size of the pictures if that is smaller; "
+        "photographs have the size of their encoder, unless one is given here."
     ),
 ]
 AspectOption = Annotated[

@@ -85,7 +85,7 @@ def update(
         with progress_bars(run.name) as bars:
             vectors = (
                 data.samples[new]
-                if encoder is None
+                if encoder is None or len(new) == 0
                 else encode(
                     encoder, data.samples[new], cache=where, progress=partial(bars, ENCODING)
                 )

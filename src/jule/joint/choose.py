@@ -150,7 +150,8 @@ def choose_n_clusters(
         found = space.measure_all(cuts)
         return [(k, *scores) for k, scores in zip(numbers, found, strict=True)]
 
-    evidence = measure(considered(most))
+    least = max(2, tree.fewest)  # what is kept apart cannot be cut into fewer
+    evidence = measure([k for k in considered(most) if k >= least] or [least])
     place = _suggested_place(evidence)
     around = [k for k, _, _ in evidence[max(0, place - 1) : place + 2]]
     between = sorted(set(range(around[0], around[-1])) - {k for k, _, _ in evidence})

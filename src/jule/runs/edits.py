@@ -235,11 +235,17 @@ def _has(run: RunFolder, name: str, content: bytes) -> bool:
 
 
 def read_edits(path: Path) -> EditLog | PageEdits:
-    """Read a file of edits: edits.json of a run, or what the page downloads."""
+    """Read a file of edits: edits.json of a run, whose folder will do, or what a page downloads."""
+    if path.is_dir():
+        path = path / EDITS
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: download the JSON file on the page")
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file: give the JSON file downloaded from the page")
+        home = path.parent
+        if path.name == EDITS and RunFolder(home).is_finished:
+            raise FileNotFoundError(f"{home} has no corrections: make them with jule serve {home}")
+        raise FileNotFoundError(
+            f"{path} does not exist: give edits.json of a run, or the file of the button "
+            "'Download JSON' on the page"
+        )
     try:
         value = parse_json(read_regular(path.resolve(), MOST_BYTES))
     except ValueError as error:
