@@ -120,7 +120,7 @@ def test_what_other_settings_left_behind_is_not_used(measure, tmp_path):
 
 def test_cells_are_all_methods_and_seeds():
     cells = Cifar10().cells(Request())
-    assert len({cell.path for cell in cells}) == len(cells) == 3 + 3 + 1 + 1
+    assert len({cell.path for cell in cells}) == len(cells) == 3 + 3 + 1 + 1 + 1
     assert cells[0].path == "cifar10/kmeans/cifar10-0.json"
     sizes = [settings_of(cell)["sizes"] for cell in cells if cell.method == "JULE"]
     assert sizes == [(5000, 10_000, 25_000, 50_000), (5000, 10_000), (5000, 10_000)]

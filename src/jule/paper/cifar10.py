@@ -90,6 +90,10 @@ class Cifar10(Experiment):
     expected = "1 h"
     datasets = ("cifar10",)
     options = ("datasets", "seeds", "methods")
+    published = (  # what has been measured so far
+        Request(methods=(KMEANS, MORE)),
+        Request(methods=(JULE,), seeds=1),
+    )
 
     def cells(self, request: Request) -> list[Cell]:
         names = {name: name for name in COLUMNS}
