@@ -18,6 +18,7 @@ from jule.corrections.joins import joined_first
 from jule.files import parse_json
 from jule.forward.assign import centre_distances
 from jule.forward.constraints import Constraints
+from jule.forward.tree import MergeTree
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_numbers, with_labels
 from jule.runs.tables import Columns, label_columns
@@ -169,9 +170,13 @@ def edited_result(
     )
     if together is state.units:
         return edited
-    tree = joined_first(edited.tree, automatic.tree, together)
-    found = replace(edited, tree=tree)
-    vars(found).update(graph=edited.graph, graphs=edited.graphs)  # they do not depend on the tree
+    return _with_tree(edited, joined_first(edited.tree, automatic.tree, together))
+
+
+def _with_tree(result: Result, tree: MergeTree) -> Result:
+    """Return a result with another tree."""
+    found = replace(result, tree=tree)
+    vars(found).update(graph=result.graph, graphs=result.graphs)  # they do not depend on the tree
     return found
 
 
@@ -209,8 +214,10 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
     result = results.result
     # The tree of the run knows nothing of what a person keeps together or apart.
     says_more = state.kept_apart or (state.together != results.first_copies).any()
-    if says_more or _differs(result, labels, state):
+    if _differs(result, labels, state):
         result = edited_result(result, results.config, state, state.by_hand)
+    elif says_more:  # the clusters are as they were found, and so is the confidence in them
+        result = _with_tree(result, edited_result(result, results.config, state).tree)
     edited = replace(
         results,
         result=result,
