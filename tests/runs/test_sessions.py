@@ -12,6 +12,7 @@ from jule.corrections import Edit, EditError, EditLog, Picture
 from jule.forward.init import number_by_first_sample
 from jule.images import load_dataset
 from jule.locks import hold
+from jule.runs.corrected import with_state
 from jule.runs.edits import EditSession, StaleError, apply_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.results import read_results
@@ -132,6 +133,19 @@ def test_constraints_hold_and_say_which_pictures(run):
     assert session.state.labels[b] == session.state.labels[50]
     session.add(session.editor.shelve([50]))  # a unit goes together
     assert (session.state.labels[[b, 50]] == -1).all()
+
+
+def test_results_are_not_those_of_an_edit_made_while_they_are_computed(run, monkeypatch):
+    session = EditSession(run)
+
+    def slow(found, state, log):
+        monkeypatch.setattr("jule.runs.edits.with_state", with_state)
+        session.add(session.editor.name(0, "cats"))  # as another thread may
+        return with_state(found, state, log)
+
+    monkeypatch.setattr("jule.runs.edits.with_state", slow)
+    assert session.results().cluster_names == {}
+    assert session.results().cluster_names == {0: "cats"}
 
 
 def test_labels_are_written_on_request_and_nothing_else_changes(run):

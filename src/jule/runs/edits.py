@@ -190,8 +190,9 @@ class EditSession:
         """Return the results of the run with all edits in effect."""
         known = self._known_results()
         if known is None:
-            known = with_state(self.found, self.state, self.editor.log)
-            self._results = self.state, self.editor.log, known
+            state, log = self.state, self.editor.log  # another thread may change them meanwhile
+            known = with_state(self.found, state, log)
+            self._results = state, log, known
         return known
 
     def _known_results(self) -> RunResults | None:
