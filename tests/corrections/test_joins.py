@@ -245,10 +245,36 @@ def test_more_clusters_than_corrections_allow_are_as_many_as_they_do():
     with pytest.warns(UserWarning, match="instead of 59: more would separate"):
         labels, _ = results.recut(59)
     assert len(set(labels.tolist())) <= 1 + n_others
+    editor.add(editor.merge(0, 4))
+    with pytest.warns(UserWarning, match="^1 cluster instead of 3: more would separate what"):
+        with_state(found, editor.state, editor.log).recut(3)
     editor.add(editor.shelve(range(60)))
     results = with_state(found, editor.state, editor.log)
     with pytest.warns(UserWarning, match="no clusters instead of 3"):
         assert set(results.recut(3)[0].tolist()) == {-1}
+
+
+@pytest.mark.parametrize("k", [-1, 0, 61, 1000])
+def test_numbers_of_clusters_that_no_run_has_are_refused_before_and_after_edits(k):
+    found, editor = editor_of(1)
+    for edit in (editor.name(0, "cats"), editor.merge(0, 1), editor.shelve(range(60))):
+        editor.add(edit)
+        for results in (found, with_state(found, editor.state, editor.log)):
+            with pytest.raises(ValueError, match=f"k must be between 1 and 60, .* got {k}"):
+                results.recut(k)
+
+
+def test_corrections_are_not_blamed_for_samples_that_are_not_there():
+    vectors = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    vectors[-2:] = vectors[0]
+    found, editor = run_of(vectors, 3)
+    editor.add(editor.name(0, "cats"))
+    with pytest.warns(UserWarning, match="18 clusters instead of 20: there are only 18 different"):
+        with_state(found, editor.state, editor.log).recut(20)
+    editor.add(editor.shelve([5]))
+    message = "17 clusters instead of 18: there are only 17 different samples that are not unsure"
+    with pytest.warns(UserWarning, match=message):
+        with_state(found, editor.state, editor.log).recut(18)
 
 
 @settings(deadline=None, max_examples=60)

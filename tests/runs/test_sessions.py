@@ -177,6 +177,19 @@ def test_a_file_of_another_run_is_added_once(run, made, tmp_path):
     assert results.by_hand[[3, 9]].all()
 
 
+def test_a_file_with_a_number_of_clusters_that_is_not_possible_warns(run):
+    session = EditSession(run)
+    edits = [session.editor.refuse(0, 1), session.editor.cut(1), session.editor.name(2, "cats")]
+    message = "2 clusters instead of 1: corrections keep this many apart"
+    with pytest.warns(UserWarning, match=message):
+        apply_edits(run, EditLog().add(*edits[:2]))
+    with pytest.warns(UserWarning, match=f"{N} clusters instead of 99: there are only {N} diff"):
+        apply_edits(run, EditLog().add(session.editor.cut(99), *edits[2:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        apply_edits(run, EditLog().add(Edit("cut", k=1, run="another one")))
+
+
 def test_edits_whose_pictures_are_not_there_are_left_out_with_a_warning(run):
     log = EditLog().add(Edit("shelve", (Picture("gone.png"),)), Edit("shelve", (Picture("7.png"),)))
     with pytest.warns(UserWarning, match=r"1 edits are left out \(shelve: gone\.png is not in"):

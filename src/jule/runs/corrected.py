@@ -106,12 +106,23 @@ def most_clusters(result: Result, shelf: int | None = None) -> int:
     return len(np.unique(tree.cut(tree.n_different)[result.labels != shelf]))
 
 
-def warn_of_another_number(k: int, asked: int) -> None:
-    """Warn if corrections allow no cut into as many clusters as were asked for.
+def warn_of_another_number(
+    k: int, asked: int, first_copies: NDArray[np.integer], shelved: NDArray[np.bool_]
+) -> None:
+    """Warn if there are not as many clusters as were asked for, and say why.
+
+    Parameters
+    ----------
+    k, asked
+        How many there are, and how many were asked for, from 1 up.
+    first_copies
+        (n,) index of the original of each sample.
+    shelved
+        (n,) whether each sample is on the shelf.
 
     Examples
     --------
-    >>> warn_of_another_number(3, 3)
+    >>> warn_of_another_number(3, 3, np.arange(9), np.zeros(9, bool))
     """
     if k == 0:
         warnings.warn(
@@ -120,10 +131,14 @@ def warn_of_another_number(k: int, asked: int) -> None:
             stacklevel=3,
         )
     elif k != asked:
-        reason = "corrections keep so many apart"
+        reason = "corrections keep this many apart"
         if k < asked:
-            reason = "more would separate exact copies, or what corrections keep together"
-        warnings.warn(f"{k} clusters instead of {asked}: {reason}", UserWarning, stacklevel=3)
+            reason = "more would separate what corrections keep together"
+            if k == len(np.unique(first_copies[~shelved])):
+                unsure = f" that are not {SHELF_NAME}" if shelved.any() else ""
+                reason = f"there are only {k} different samples{unsure}"
+        clusters = "cluster" if k == 1 else "clusters"
+        warnings.warn(f"{k} {clusters} instead of {asked}: {reason}", UserWarning, stacklevel=3)
 
 
 def numbers_of_branches(
