@@ -241,8 +241,17 @@ class MergeTree:
             raise ValueError(f"{os.fspath(path)} is {error}") from error
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> MergeTree:
-        """Read a tree from the content of a file; raise a ValueError if it is damaged."""
+    def from_bytes(cls, content: bytes, n_samples: int | None = None) -> MergeTree:
+        """Read a tree from the content of a file; raise a ValueError if it is damaged.
+
+        Parameters
+        ----------
+        content
+            The content.
+        n_samples
+            How many samples it must have; by default any number. The checks of a tree take memory
+            for as many as it says it has.
+        """
         try:
             with (
                 warnings.catch_warnings(),
@@ -255,8 +264,11 @@ class MergeTree:
                 stored = {name: archive[name] for name in archive.files}
             if _whole_number(stored, "format") != FORMAT:
                 raise ValueError(f"unknown format {stored['format']}")
+            n_found = _whole_number(stored, "n_samples")
+            if n_samples not in (None, n_found):
+                raise ValueError(f"it has {n_found} samples instead of {n_samples}")
             tree = cls(
-                _whole_number(stored, "n_samples"),
+                n_found,
                 stored["merges"],
                 stored["affinities"],
                 _whole_number(stored, "n_copies") if "n_copies" in stored else 0,

@@ -524,14 +524,11 @@ def _read_result(
 
     def tree(name: str) -> MergeTree:
         try:
-            found = MergeTree.from_bytes(content(name))
+            return MergeTree.from_bytes(content(name), n)
         except DamagedError:
             raise
         except ValueError as error:
             raise damaged(run.path(name), error) from error
-        if found.n_samples != n:
-            raise damaged(run.path(name), f"it has {found.n_samples} samples instead of {n}")
-        return found
 
     n_members = run.config().ensemble
     embedding = read_listed_large(run.folder, EMBEDDING, manifest)
