@@ -229,7 +229,7 @@ class _Edited:
         labels = labels[labels != SHELF]
         if len(labels) == 0:
             paths = [one.path for one in pictures]
-            raise EditError(f"{_listed(paths)} is {SHELF_NAME}, in no cluster")
+            raise EditError(f"{_listed(paths)}: {SHELF_NAME}, so not in any cluster")
         found, first, counts = np.unique(labels, return_index=True, return_counts=True)
         best = np.lexsort((first, -counts))[0]
         return int(found[best])

@@ -169,7 +169,9 @@ def grow(
     """
     state = editor.state
     if len(state.numbers) == 0:
-        raise ValueError("all pictures are unsure, so new ones have no cluster to join: undo that")
+        raise ValueError(
+            "all pictures are unsure, so new ones have no cluster to join: undo that first"
+        )
     result = found.result
     n, m = len(result.labels), len(new)
     k = count_neighbors(n, found.config)

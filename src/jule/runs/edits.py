@@ -215,7 +215,7 @@ class EditSession:
 def _write_labels(session: EditSession) -> None:
     run, state = session.run, session.state
     log = log_bytes(session.editor.log)
-    # The table takes less than the results, but if they are there, nothing is computed again.
+    # The table alone is cheaper than the results, but known results are reused.
     known = session._known_results()
     columns = corrected_columns(session.found, state) if known is None else known.columns()
     files = {EDITS: log, LABELS: labels_csv(columns, state.by_hand)}
