@@ -113,8 +113,8 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_
         (n,) cluster of every sample: `labels_sf_`, `labels_rc_`, or the clusters without learning,
-        chosen without true classes; see `jule.joint.finish`. Of a run that was loaded with unsure
-        images, which are in no cluster, these have the label ``n_clusters_``.
+        chosen without true classes; see `jule.joint.finish`. In a loaded run, unsure images,
+        which are in no cluster, have the label ``n_clusters_``.
     labels_sf_
         (n,) SF: the clusters when the recurrent process ends; if K is open, merged into K clusters
         without further training. For an ensemble: samples that are together in the clusterings of
@@ -129,12 +129,11 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     embedding_
         (n, 160) final representation of the samples, as unit vectors; that of vectors has one value
         more than they have, and an ensemble has as much for each network.
-        more than they have.
     map_
         (n, n_components) positions of the samples on the map; None without `n_components`.
     tree_
-        The `MergeTree` of the final representation; its cut into as many clusters as `labels_`
-        has labels is `labels_`.
+        The `MergeTree` of the final representation. Cutting it into as many clusters as there are
+        labels in `labels_` gives `labels_`.
     network_
         The trained network, a `jule.backward.Embedder`.
     history_
@@ -352,10 +351,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Return the representation of samples as unit vectors, or their positions on the map.
 
-        They have 160 values for images, as many as those of an encoder, and one more than
-        other vectors have; an ensemble has as many for each network.
         Unit vectors have 160 values for images, as many as those of an encoder, and one more than
-        other vectors have. With `n_components`, positions are returned instead.
+        other vectors have; an ensemble has as many for each network. With `n_components`, positions
+        are returned instead.
         """
         embedding = self._embed(X)
         if self._map is None or self._results.config.n_components is None:
@@ -396,8 +394,9 @@ class JULE(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return labels for a different number of clusters, without training.
 
         Exact copies share a cluster, so there are at most as many clusters as different samples; a
-        warning says if that is fewer than k. Nor are clusters of a loaded run divided that a person
-        has merged. Its unsure images are not one of the k: they stay as they are, after the others.
+        warning says if that is fewer than k. Clusters of a loaded run that a person has merged are
+        not divided either. Unsure images are not counted among the k clusters: they keep a label of
+        their own, the last one.
         """
         check_is_fitted(self)
         k = self._results.possible(k)

@@ -11,6 +11,7 @@ from jule.corrections import Picture
 from jule.runs.edits import EditSession
 from jule.runs.folder import RunFolder
 from jule.runs.results import read_results
+from tests.report.made import blobs, run_of
 
 CLASSES, EACH = 3, 16
 
@@ -97,6 +98,17 @@ def test_a_run_that_is_replaced_hands_on_its_corrections(flowers, jule, tmp_path
     done, results = cluster(jule, tmp_path, "-k", "4", "--overwrite")
     assert "the corrections in run/edits.json are kept" in done.stdout
     assert "daffodils" in results.cluster_names.values()
+
+
+def test_a_run_of_unsure_images_is_not_cut(jule, refused, tmp_path):
+    run = run_of(tmp_path / "run", blobs(40, (5, 5)), 3)
+    session = EditSession(run)
+    session.add(session.editor.shelve(range(40)))
+    message = refused("cut", "run", "-k", "3", cwd=tmp_path)
+    assert "all images of this run are unsure, so there is nothing to cut" in message
+    assert not list(run.folder.glob("labels-*.csv"))
+    session.undo()
+    assert jule("cut", "run", "-k", "3", cwd=tmp_path).exit_code == 0
 
 
 def test_contradictions_and_files_of_a_page_are_refused_in_one_line(flowers, refused, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from jule.report import Report
 from jule.report.page import BEGIN, END
 from jule.runs.edits import EditSession
 from jule.runs.names import LABELS, PAGE, SUMMARY
+from jule.runs.results import read_results
+from jule.runs.tables import labels_csv
 from tests.report.made import blobs, run_of
 
 PLAIN = [
@@ -109,11 +112,15 @@ def test_the_page_is_the_one_that_is_made_from_scratch(tmp_path, n):
     images = np.round(255 * blobs(n, (5, 5))).astype(np.uint8)
     names = [f"<a> & é {number}.png" for number in range(n)]
     run = run_of(tmp_path / "run", images, 3, names)
+    results = read_results(run)  # with another confidence than would be computed now
+    unlike = replace(results.result, confidence=np.full(n, 0.25))
+    run.update({LABELS: labels_csv(replace(results, result=unlike).columns(), results.by_hand)})
     Report.of_run(run, images, umap=False).write(run)
     session = EditSession(run)
     editor = session.editor
     for edits in (
         lambda: [editor.name(0, "cats & dogs")],
+        lambda: [editor.refuse(0, 1)],
         lambda: [editor.split(1), editor.move([0, 1, 2], 0), editor.shelve([5])],
         lambda: [editor.must_link([7, 9]), editor.cannot_link([11], [13]), editor.merge(0, 2)],
     ):

@@ -2,6 +2,7 @@
 
 import warnings
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jule.corrections.editor import Editor
+from jule.corrections.edits import Edit
 from jule.corrections.joins import Joins, joined_first
 from jule.forward import MergeTree
 from jule.runs.corrected import base_of, edited_result, with_state
@@ -72,7 +74,7 @@ class Said:
         for one in self.joined:
             assert len(clusters_of(state, one) - {-1}) <= 1
         for one, other in self.apart:
-            assert len(clusters_of(state, one | other)) > 1
+            assert not clusters_of(state, one) & clusters_of(state, other)
 
 
 @settings(deadline=None, max_examples=80)
@@ -140,7 +142,8 @@ def test_what_was_moved_stays_where_it_was_put(seed):
     assert len(clusters_of(editor.state, {*moved, typical})) == 1
     assert len(clusters_of(editor.state, others)) == 1
     editor.add(editor.cut(3))
-    assert len(clusters_of(editor.state, left.union(others))) > 1  # they were separated by hand
+    # They were separated by hand.
+    assert not clusters_of(editor.state, left) & clusters_of(editor.state, others)
 
 
 @pytest.mark.parametrize("kind", ["split", "refuse"])
@@ -152,7 +155,8 @@ def test_clusters_that_were_called_different_are_joined_last(kind):
     for k in (4, 3, 2, 9, 2):
         editor.add(editor.cut(k))
         assert len(editor.state.numbers) == k
-        assert len(clusters_of(editor.state, set.union(*pair))) > 1
+        one, two = (clusters_of(editor.state, side) for side in pair)
+        assert not one & two
     editor.add(editor.cut(1))
     assert len(editor.state.numbers) == 2
     with pytest.warns(UserWarning, match="2 clusters instead of 1: corrections keep"):
@@ -162,19 +166,74 @@ def test_clusters_that_were_called_different_are_joined_last(kind):
     assert len(editor.state.numbers) == 1
 
 
+def test_all_of_a_split_cluster_stays_apart_after_fine_and_coarse_cuts():
+    rng = np.random.default_rng(0)
+    found, _ = run_of(rng.normal(size=(200, 3)).astype(np.float32), 4)
+    editor = Editor(base_of(found, found.result), found.result.embedding)
+    editor.add(editor.split(0))
+    parts = members(editor.state, 0), members(editor.state, 4)
+    for k in (100, 3, 50, 2):
+        editor.add(editor.cut(k))
+        one, other = (clusters_of(editor.state, part) for part in parts)
+        assert not one & other
+
+
+def test_of_many_parts_the_largest_are_kept_apart(monkeypatch):
+    _, editor = editor_of(0)
+    editor.add(editor.refuse(0, 1))
+    parts = members(editor.state, 0), members(editor.state, 1)
+    editor.add(editor.cut(30))
+    assert len(editor.state.kept_apart) > 4
+    monkeypatch.setattr("jule.corrections.apply.MOST_PARTS", 2)
+    editor.undo()
+    editor.redo()
+    sizes = np.bincount(editor.state.labels)
+    for side, part in zip(zip(*editor.state.kept_apart, strict=True), parts, strict=True):
+        kept = clusters_of(editor.state, side)
+        assert len(kept) == 2
+        others = clusters_of(editor.state, part) - kept
+        assert min(sizes[list(kept)]) >= max(sizes[list(others)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_update_says_again_that_the_parts_of_two_clusters_are_different(seed, monkeypatch):
+    found, editor = editor_of(seed)
+    editor.add(editor.refuse(1, 2))
+    parts = members(editor.state, 1), members(editor.state, 2)
+    editor.add(editor.cut(30))
+    monkeypatch.setattr("jule.runs.adding._has", lambda *_: False)
+    _, editor = update(found, editor, found.result.embedding[:20] + np.float32(0.3))
+    assert {edit.kind for edit in editor.log.edits} == {"refuse"}  # they begin again
+    labels = editor.state.labels
+    closed = {frozenset((labels[a], labels[b])) for a, b in editor.state.kept_apart}
+    one, other = (clusters_of(editor.state, part) for part in parts)
+    assert len(one) > 1
+    assert closed == {frozenset(pair) for pair in product(one, other)}
+
+
+def test_clusters_of_another_run_that_are_one_here_are_kept_apart_by_those_named():
+    _, editor = editor_of(0)
+    one, two, *_ = sorted(members(editor.state, 0))
+    editor.add(Edit("refuse", editor.pictures([one]), editor.pictures([two]), run="other"))
+    assert editor.state.kept_apart == ()
+    editor.add(editor.cut(59))
+    assert editor.state.kept_apart == ((one, two),)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_merge_stays_when_pictures_are_added(seed):
     found, editor = editor_of(seed)
     editor.add(editor.merge(0, 3))
     editor.add(editor.refuse(1, 2))
     merged, refused = members(editor.state, 0), [members(editor.state, one) for one in (1, 2)]
-    editor.add(editor.cut(7))
+    editor.add(editor.cut(20))
     near = found.result.embedding[:20] + np.float32(0.01)
     _, editor = update(found, editor, near)
     for k in (12, 3):
         editor.add(editor.cut(k))
         assert len(clusters_of(editor.state, merged)) == 1
-        assert len(clusters_of(editor.state, set.union(*refused))) > 1
+        one, two = (clusters_of(editor.state, side) for side in refused)
+        assert not one & two
 
 
 def test_more_clusters_than_corrections_allow_are_as_many_as_they_do():
@@ -186,10 +245,36 @@ def test_more_clusters_than_corrections_allow_are_as_many_as_they_do():
     with pytest.warns(UserWarning, match="instead of 59: more would separate"):
         labels, _ = results.recut(59)
     assert len(set(labels.tolist())) <= 1 + n_others
+    editor.add(editor.merge(0, 4))
+    with pytest.warns(UserWarning, match="^1 cluster instead of 3: more would separate what"):
+        with_state(found, editor.state, editor.log).recut(3)
     editor.add(editor.shelve(range(60)))
     results = with_state(found, editor.state, editor.log)
     with pytest.warns(UserWarning, match="no clusters instead of 3"):
         assert set(results.recut(3)[0].tolist()) == {-1}
+
+
+@pytest.mark.parametrize("k", [-1, 0, 61, 1000])
+def test_numbers_of_clusters_that_no_run_has_are_refused_before_and_after_edits(k):
+    found, editor = editor_of(1)
+    for edit in (editor.name(0, "cats"), editor.merge(0, 1), editor.shelve(range(60))):
+        editor.add(edit)
+        for results in (found, with_state(found, editor.state, editor.log)):
+            with pytest.raises(ValueError, match=f"k must be between 1 and 60, .* got {k}"):
+                results.recut(k)
+
+
+def test_corrections_are_not_blamed_for_samples_that_are_not_there():
+    vectors = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    vectors[-2:] = vectors[0]
+    found, editor = run_of(vectors, 3)
+    editor.add(editor.name(0, "cats"))
+    with pytest.warns(UserWarning, match="18 clusters instead of 20: there are only 18 different"):
+        with_state(found, editor.state, editor.log).recut(20)
+    editor.add(editor.shelve([5]))
+    message = "17 clusters instead of 18: there are only 17 different samples that are not unsure"
+    with pytest.warns(UserWarning, match=message):
+        with_state(found, editor.state, editor.log).recut(18)
 
 
 @settings(deadline=None, max_examples=60)

@@ -490,6 +490,17 @@ def test_a_file_that_is_no_tree_is_refused(changes, tmp_path):
         MergeTree.load(tmp_path / "tree.npz")
 
 
+def test_a_tree_of_another_number_of_samples_is_refused_before_memory_is_taken_for_them(
+    monkeypatch,
+):
+    n = 10**9
+    merges = np.array([[0, n - 1], [1, 2], [3, 4]])
+    content = archive_of(n_samples=np.int64(n), merges=merges)
+    monkeypatch.setattr(np, "bincount", lambda *_: pytest.fail("it counts nodes"))
+    with pytest.raises(ValueError, match="it has 1000000000 samples instead of 4"):
+        MergeTree.from_bytes(content, 4)
+
+
 def test_a_small_file_does_not_become_a_large_array():
     content = io.BytesIO()
     np.savez_compressed(content, merges=np.zeros((10**6, 2), np.int64))

@@ -38,7 +38,7 @@ def test_how_it_was_computed_is_out_of_the_way(visit, page):
     with visit(page) as shown:
         for word in ("SF", "RC", "NMI", "loss"):
             assert word not in shown.inner_text(".headline")
-        assert "of the neighbours of an image" in shown.inner_text(".headline")
+        assert "estimated to be with their own kind" in shown.inner_text(".headline")
         assert "skipped" not in shown.inner_text(".headline")
         assert not shown.is_visible("#stages canvas")
         shown.click("#computed > summary")

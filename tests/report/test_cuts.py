@@ -247,6 +247,19 @@ def test_the_slider_goes_by_key_by_button_and_by_mouse(visit, page):
         assert scale == ["1", "2", "5", "10", "20", "50", "100", "200"]
 
 
+def test_corrections_are_blamed_only_for_what_they_keep_together(visit, images, tmp_path):
+    session = EditSession(run_of(tmp_path / "run", images[:80], 4))
+    for edit, why in (
+        (session.editor.name(0, "cats"), "the page shows 1 to 80"),
+        (session.editor.merge(0, 1), "more would separate what corrections keep together"),
+    ):
+        session.add(edit)
+        with visit(page_of(tmp_path, session.results(), images[:80])) as shown:
+            shown.fill("#k", "90")
+            shown.press("#k", "Enter")
+            assert why in shown.inner_text("#which")
+
+
 def test_a_wrong_number_is_corrected_visibly(visit, page):
     with visit(page) as shown:
         shown.fill("#k", "9999")

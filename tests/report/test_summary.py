@@ -18,10 +18,12 @@ from jule.report import Report, summarize
 from jule.report.arrays import page_arrays
 from jule.report.inputs import originals_url, read_run_images
 from jule.report.summary import stages
+from jule.runs.edits import EditSession
 from jule.runs.names import PAGE, SUMMARY
 from jule.runs.results import read_results
 from jule.runs.snapshots import Snapshot
-from tests.report.made import HOSTILE, blobs, results_of, run_of
+from tests.report.made import HOSTILE, blobs, page_of, results_of, run_of
+from tests.report.waiting import rest
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs links and permissions of POSIX")
 
@@ -98,6 +100,32 @@ def test_doubts_have_more_affinity_to_another_cluster():
         fractions = cluster_fractions(graphs, labels, np.array([doubt["image"]]))[0]
         assert doubt["looks_like"] == fractions.argmax() != doubt["cluster"]
         assert doubt["confidence"] == pytest.approx(fractions[doubt["cluster"]])
+
+
+def test_nothing_is_like_what_is_unsure(visit, tmp_path):
+    images = np.random.default_rng(0).uniform(0, 1, (200, 6, 6))
+    session = EditSession(run_of(tmp_path / "run", images, 4))
+    session.add(session.editor.shelve(range(0, 200, 2)))
+    results = session.results()
+    summary = summarize(results)
+    graphs, labels = results.result.graphs, results.result.labels
+    fractions = cluster_fractions(graphs, labels, np.arange(200))
+    assert (fractions.argmax(axis=1) == results.shelf)[1::2].any()
+    fractions[:, results.shelf] = 0
+    expected = {i for i in range(1, 200, 2) if fractions[i].max() > fractions[i, labels[i]]}
+    assert {doubt["image"] for doubt in summary["doubts"]} == expected
+    for doubt in summary["doubts"]:
+        assert doubt["looks_like"] == fractions[doubt["image"]].argmax()
+    with visit(page_of(tmp_path, results, images)) as shown:
+        for k in (4, 6):
+            shown.evaluate(f"jule.show({k})")
+            for image in range(1, 200, 8):
+                shown.evaluate(f"jule.open({image})")
+                said = shown.locator(".image-facts > .hint").all_inner_texts()
+                assert "unsure" not in " ".join(said)
+            shown.evaluate("document.querySelector('#image-dialog').close()")
+            rest(shown)
+            assert "like unsure" not in shown.inner_text("#doubt-tiles")
 
 
 def test_what_was_decided_by_hand_is_not_doubted(results):

@@ -42,6 +42,23 @@ def test_half_an_array_is_refused(keep):
         parse_array(array_bytes(ARRAYS[0])[:keep], Path("a.npy"))
 
 
+@pytest.mark.parametrize("shape", [(-1, 4), (-1,), (-3, -4), (3, -1)])
+def test_lengths_below_zero_are_refused(shape):
+    content = io.BytesIO()
+    about = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, about)
+    content.write(ARRAYS[0].tobytes())
+    with pytest.raises(DamagedError, match=r"a\.npy is damaged.*its shape is"):
+        parse_array(content.getvalue(), Path("a.npy"))
+
+
+def test_an_archive_whose_members_are_elsewhere_is_refused():
+    content = arrays_bytes(a=ARRAYS[0])
+    assert content.startswith(b"PK\x03\x04")
+    with pytest.raises(DamagedError, match=r"a\.npy does not begin where the archive says"):
+        parse_arrays(b"PK\x00\x00" + content[4:], Path("a.npz"), {"a": "f"})
+
+
 def test_objects_are_not_loaded():
     content = io.BytesIO()
     np.save(content, np.array([{}], object), allow_pickle=True)

@@ -12,6 +12,7 @@ from jule.corrections import Edit, EditError, EditLog, Picture
 from jule.forward.init import number_by_first_sample
 from jule.images import load_dataset
 from jule.locks import hold
+from jule.runs.corrected import with_state
 from jule.runs.edits import EditSession, StaleError, apply_edits, read_edits
 from jule.runs.folder import RunFolder
 from jule.runs.results import read_results
@@ -134,6 +135,19 @@ def test_constraints_hold_and_say_which_pictures(run):
     assert (session.state.labels[[b, 50]] == -1).all()
 
 
+def test_results_are_not_those_of_an_edit_made_while_they_are_computed(run, monkeypatch):
+    session = EditSession(run)
+
+    def slow(found, state, log):
+        monkeypatch.setattr("jule.runs.edits.with_state", with_state)
+        session.add(session.editor.name(0, "cats"))  # as another thread may
+        return with_state(found, state, log)
+
+    monkeypatch.setattr("jule.runs.edits.with_state", slow)
+    assert session.results().cluster_names == {}
+    assert session.results().cluster_names == {0: "cats"}
+
+
 def test_labels_are_written_on_request_and_nothing_else_changes(run):
     before = run.path("labels.csv").read_bytes()
     session = EditSession(run)
@@ -161,6 +175,19 @@ def test_a_file_of_another_run_is_added_once(run, made, tmp_path):
         assert results.edits.done == 3
     assert "dogs" in results.cluster_names.values()
     assert results.by_hand[[3, 9]].all()
+
+
+def test_a_file_with_a_number_of_clusters_that_is_not_possible_warns(run):
+    session = EditSession(run)
+    edits = [session.editor.refuse(0, 1), session.editor.cut(1), session.editor.name(2, "cats")]
+    message = "2 clusters instead of 1: corrections keep this many apart"
+    with pytest.warns(UserWarning, match=message):
+        apply_edits(run, EditLog().add(*edits[:2]))
+    with pytest.warns(UserWarning, match=f"{N} clusters instead of 99: there are only {N} diff"):
+        apply_edits(run, EditLog().add(session.editor.cut(99), *edits[2:]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        apply_edits(run, EditLog().add(Edit("cut", k=1, run="another one")))
 
 
 def test_edits_whose_pictures_are_not_there_are_left_out_with_a_warning(run):

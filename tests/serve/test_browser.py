@@ -288,7 +288,7 @@ def test_a_merge_stays_when_more_clusters_are_used(
         page.fill("#k", "1")
         page.press("#k", "Enter")
         assert page.inner_text("#which") == (
-            "1 is not possible: 2 clusters instead (corrections keep these apart)"
+            "1 is not possible: 2 clusters instead (corrections keep this many apart)"
         )
         page.fill("#k", "199")
         page.press("#k", "Enter")

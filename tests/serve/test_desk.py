@@ -263,6 +263,18 @@ def test_the_end_writes_labels_and_page_if_there_was_an_edit(run):
     assert not desk.finish()
 
 
+def test_the_end_can_be_interrupted_while_it_waits_for_an_edit(run, monkeypatch):
+    desk, limits = Desk(run), []
+
+    def wait_for(is_over, timeout=None):
+        limits.append(timeout)
+        return len(limits) > 1 and is_over()
+
+    monkeypatch.setattr(desk._no_change, "wait_for", wait_for)
+    assert not desk.finish()
+    assert limits == [1, 1]  # without a limit, Windows does not interrupt a wait
+
+
 def test_a_run_that_was_made_anew_is_not_edited(serve, run):
     with serve(run) as client:
         assert client.edit(0, "name", cluster=0, name="cats").status == 200

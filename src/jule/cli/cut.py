@@ -42,6 +42,8 @@ def cut(
     folder = RunFolder(run)
     results = read_results(folder)
     check_clusters(n_clusters, results.result.tree, run)
+    if results.n_clusters == 0:
+        raise ValueError("all images of this run are unsure, so there is nothing to cut")
     columns = results.columns(n_clusters)
     numbers, counts = np.unique(columns["cluster"], return_counts=True)
     n_shelved = int(counts[numbers == SHELF].sum())

@@ -38,7 +38,7 @@ def print_clusters(results: RunResults, labels: NDArray | None = None) -> None:
         say(f"... and {len(sizes) - MOST_ROWS} more")
     if results.shelf is not None:
         counted = counted_clusters(results.shelf, int(sizes[results.shelf]))
-        say(f"{counted}, with the number {SHELF}")
+        say(f"{counted} (unsure images have the number {SHELF})")
     if results.scores is not None:
         titles = {"sf": "SF", "rc": "RC"}
         if result.chosen == "linkage":

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jule.corrections.edits import Edit, Pictures
-from jule.corrections.joins import MOST_NAMED, Joins
+from jule.corrections.joins import Joins
 from jule.corrections.pictures import PictureIndex
 from jule.forward.branches import leaf_intervals, node_intervals
 from jule.forward.tree import MergeTree
@@ -25,8 +26,10 @@ from jule.forward.tree import MergeTree
 SHELF = -1  # the label of pictures that fit nowhere; users see them as unsure
 SHELF_NAME = "unsure"
 
-# Samples that stand for two clusters of which a person has said that they are different.
-Different = tuple[tuple[int, ...], tuple[int, ...]]
+MOST_PARTS = 300  # clusters of a side that are kept apart from the other one: a page has no more
+
+# The samples of two clusters of which a person has said that they are different.
+Different = tuple[NDArray[np.int64], NDArray[np.int64]]
 # Labels and names of the clusters if there were k of them.
 Recut = Callable[["Corrected", int], tuple[NDArray[np.int32], dict[int, str]]]
 
@@ -111,7 +114,7 @@ class Corrected:
     joins
         What a person has put together; None if nothing.
     different
-        Samples of clusters that a person has separated, or called different.
+        The samples of clusters that a person has separated, or called different.
     """
 
     labels: NDArray[np.int32]
@@ -132,17 +135,28 @@ class Corrected:
     @cached_property
     def kept_apart(self) -> tuple[tuple[int, int], ...]:
         """Pairs of samples whose clusters no smaller number of clusters joins."""
-        pairs = dict.fromkeys(self.apart)
+        return tuple(dict.fromkeys([*self.apart, *self.different_pairs]))
+
+    @cached_property
+    def different_pairs(self) -> tuple[tuple[int, int], ...]:
+        """A pair of samples for every two clusters with samples that a person has separated."""
+        pairs: dict[tuple[int, int], tuple[int, int]] = {}
         for sides in self.different:
             one, other = (self._by_cluster(side) for side in sides)
-            pairs.update(dict.fromkeys((one[a], other[b]) for a in one for b in other if a != b))
-        return tuple(pairs)
+            for a, b in product(one, other):
+                if a != b:
+                    pairs.setdefault((min(a, b), max(a, b)), (one[a], other[b]))
+        return tuple(pairs.values())
 
-    def _by_cluster(self, samples: tuple[int, ...]) -> dict[int, int]:
-        """Return one of some samples for each cluster that has any, without the shelf."""
-        labels = self.labels[list(samples)].tolist()
-        found = dict(zip(reversed(labels), reversed(samples), strict=True))
-        return {label: sample for label, sample in found.items() if label != SHELF}
+    def _by_cluster(self, samples: NDArray[np.int64]) -> dict[int, int]:
+        """Return the first of some samples in each cluster with most of them, without the shelf."""
+        samples = samples[self.labels[samples] != SHELF]
+        labels = self.labels[samples]
+        counts = np.bincount(labels)
+        first = np.empty(len(counts), np.int64)
+        first[labels[::-1]] = samples[::-1]
+        most = np.argsort(-counts, kind="stable")[: min(np.count_nonzero(counts), MOST_PARTS)]
+        return dict(zip(most.tolist(), first[most].tolist(), strict=True))
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
@@ -215,7 +229,7 @@ class _Edited:
         labels = labels[labels != SHELF]
         if len(labels) == 0:
             paths = [one.path for one in pictures]
-            raise EditError(f"{_listed(paths)} is {SHELF_NAME}, in no cluster")
+            raise EditError(f"{_listed(paths)}: {SHELF_NAME}, so not in any cluster")
         found, first, counts = np.unique(labels, return_index=True, return_counts=True)
         best = np.lexsort((first, -counts))[0]
         return int(found[best])
@@ -253,16 +267,12 @@ class _Edited:
         if not leaving.any():
             return
         self.joins = self.joins.leave(np.flatnonzero(leaving))
-        left = [
-            tuple(tuple(one for one in side if not leaving[one]) for side in sides)
-            for sides in self.different
-        ]
-        self.different = [(one, other) for one, other in left if one and other]
+        left = [(_staying(one, leaving), _staying(two, leaving)) for one, two in self.different]
+        self.different = [(one, other) for one, other in left if len(one) and len(other)]
 
     def separate(self, samples: NDArray[np.int64], others: NDArray[np.int64]) -> None:
-        """Keep the clusters of some samples apart from those of others."""
-        sides = (tuple(_some(side).tolist()) for side in (samples, others))
-        self.different.append((next(sides), next(sides)))
+        """Keep all clusters with any of some samples apart from those with any of the others."""
+        self.different.append((samples, others))
 
     def gather(self, samples: NDArray[np.bool_], home: NDArray[np.int64]) -> None:
         """Keep units that were moved together, and with a sample of the cluster they joined."""
@@ -277,9 +287,10 @@ class _Edited:
         self.names = {label: name for label, name in self.names.items() if counts[label + 1]}
 
 
-def _some(samples: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a few samples, evenly from all."""
-    return samples[:: -(-len(samples) // MOST_NAMED)]
+def _staying(side: NDArray[np.int64], leaving: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the samples of a side that stay in their clusters."""
+    gone = leaving[side]
+    return side[~gone] if gone.any() else side
 
 
 def _listed(paths: list[str]) -> str:
@@ -459,7 +470,7 @@ def _split(edited: _Edited, edit: Edit) -> None:
         raise EditError("the tree has no branch that divides this cluster in such a way")
     edited.labels[leaving] = edited.new_label()
     edited.joins = edited.joins.divide(np.flatnonzero(leaving))
-    edited.separate(stays, leaves)
+    edited.separate(np.flatnonzero(inside & ~leaving), np.flatnonzero(leaving))
 
 
 def _branch_with(
@@ -499,8 +510,12 @@ def _refuse(edited: _Edited, edit: Edit) -> None:
     # Nothing moves, but they must exist.
     sides = [edited.find(some) for some in (edit.pictures, edit.others)]
     one, other = (_mostly(edited.labels, side) for side in sides)
-    if len(one) and len(other):
-        edited.separate(one, other)
+    if len(one) == 0 or len(other) == 0:
+        return
+    label, second = edited.labels[one[0]], edited.labels[other[0]]
+    if label != second:  # in another run, they may be parts of one cluster
+        one, other = (np.flatnonzero(edited.labels == each) for each in (label, second))
+    edited.separate(one, other)
 
 
 def _mostly(labels: NDArray[np.int32], samples: NDArray[np.int64]) -> NDArray[np.int64]:

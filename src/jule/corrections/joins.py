@@ -66,7 +66,7 @@ class Joins:
             Which of several pieces each of them is, 0, 1, ...; those in a group keep theirs.
         """
         groups, pieces = self.groups.copy(), self.pieces.copy()
-        old = _different(groups[samples])
+        old = _unique(groups[samples])
         free = samples[groups[samples] == NONE]
         pieces[free] = self.n_used + parts[groups[samples] == NONE]
         group = self.n_used + (int(parts.max()) + 1 if len(parts) else 0)
@@ -103,9 +103,9 @@ class Joins:
         """
         inside = np.flatnonzero(counted & (self.groups != NONE))
         found = []
-        for group in _different(self.groups[inside]).tolist():
+        for group in _unique(self.groups[inside]).tolist():
             members = inside[self.groups[inside] == group]
-            kinds = _different(self.pieces[members])
+            kinds = _unique(self.pieces[members])
             if len(kinds) > 1:
                 one, other = (members[self.pieces[members] == kind] for kind in kinds[:2])
                 found.append((one[:MOST_NAMED].tolist(), other[:MOST_NAMED].tolist()))
@@ -122,7 +122,7 @@ class Joins:
         inside = np.flatnonzero(self.groups != NONE)
         if len(inside) == 0:
             return units
-        pairs = _different(self.groups[inside].astype(np.int64) * self.n_used + self.pieces[inside])
+        pairs = _unique(self.groups[inside].astype(np.int64) * self.n_used + self.pieces[inside])
         whole, n_pieces = np.unique(pairs // self.n_used, return_counts=True)
         inside = inside[np.isin(self.groups[inside], whole[n_pieces > 1])]
         group = np.unique(self.groups[inside], return_inverse=True)[1].reshape(-1)
@@ -140,8 +140,11 @@ class Joins:
                 return first
 
 
-def _different(values: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return the different values in order; with one result only, `np.unique` loads `numpy.ma`."""
+def _unique(values: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return the sorted unique values.
+
+    Asking for indices as well keeps `np.unique` from importing `numpy.ma`.
+    """
     found: NDArray[np.integer] = np.unique(values, return_index=True)[0]
     return found
 

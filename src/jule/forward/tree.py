@@ -126,11 +126,7 @@ class MergeTree:
         ([0, 0, 0, 0, 1], [0, 0, 1, 1, 0])
         """
         k, min_cluster_size = index(k), index(min_cluster_size)
-        if not self.n_clusters <= k <= self.n_samples:
-            raise ValueError(
-                f"k must be between {self.n_clusters} and {self.n_samples}, the numbers of "
-                f"clusters in this tree, got {k}"
-            )
+        self.check_cut(k)
         if min_cluster_size < 1:
             raise ValueError(f"min_cluster_size must be 1 or more, got {min_cluster_size}")
         if min_cluster_size > 1 and self.n_clusters > 1:
@@ -141,6 +137,22 @@ class MergeTree:
         steps, size = self._moment_of(k, min_cluster_size)
         labels: NDArray[np.int32] = _labels_after(self.n_samples, self.allowed, steps, size)
         return labels
+
+    def check_cut(self, k: int) -> None:
+        """Raise if there is no cut into k clusters.
+
+        Examples
+        --------
+        >>> MergeTree(2, np.array([[0, 1]]), np.array([0.5])).check_cut(3)
+        Traceback (most recent call last):
+        ...
+        ValueError: k must be between 1 and 2, the numbers of clusters in this tree, got 3
+        """
+        if not self.n_clusters <= k <= self.n_samples:
+            raise ValueError(
+                f"k must be between {self.n_clusters} and {self.n_samples}, the numbers of "
+                f"clusters in this tree, got {k}"
+            )
 
     def _moment_of(self, k: int, min_cluster_size: int) -> tuple[int, int]:
         """Return after how many merges a cut happens, and the size from which clusters count."""
@@ -229,8 +241,17 @@ class MergeTree:
             raise ValueError(f"{os.fspath(path)} is {error}") from error
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> MergeTree:
-        """Read a tree from the content of a file; raise a ValueError if it is damaged."""
+    def from_bytes(cls, content: bytes, n_samples: int | None = None) -> MergeTree:
+        """Read a tree from the content of a file; raise a ValueError if it is damaged.
+
+        Parameters
+        ----------
+        content
+            The content.
+        n_samples
+            How many samples it must have; by default any number. The checks of a tree take memory
+            for as many as it says it has.
+        """
         try:
             with (
                 warnings.catch_warnings(),
@@ -243,8 +264,11 @@ class MergeTree:
                 stored = {name: archive[name] for name in archive.files}
             if _whole_number(stored, "format") != FORMAT:
                 raise ValueError(f"unknown format {stored['format']}")
+            n_found = _whole_number(stored, "n_samples")
+            if n_samples not in (None, n_found):
+                raise ValueError(f"it has {n_found} samples instead of {n_samples}")
             tree = cls(
-                _whole_number(stored, "n_samples"),
+                n_found,
                 stored["merges"],
                 stored["affinities"],
                 _whole_number(stored, "n_copies") if "n_copies" in stored else 0,

@@ -297,7 +297,7 @@ class Report:
         return written
 
     def _repr_html_(self) -> str:
-        import html  # which has all names of signs, and only notebooks need them
+        import html  # a large table of entity names; only notebooks need it
 
         heavy = self.sheets is not None and sum(map(len, self.sheets.content)) > NOTEBOOK_MOST
         page = replace(self, sheets=None).html if heavy else self.html

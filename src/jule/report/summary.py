@@ -227,7 +227,7 @@ def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
         The total number of them.
     """
     result = results.result
-    samples, others = doubtful_samples(result)
+    samples, others = doubtful_samples(result, results.shelf)
     is_open = ~results.by_hand[samples]
     found = [
         {
@@ -242,22 +242,28 @@ def doubts(results: RunResults) -> tuple[list[dict[str, Any]], int]:
     return found[:MOST_DOUBTS], len(found)
 
 
-def doubtful_samples(result: Result) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def doubtful_samples(
+    result: Result, shelf: int | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the samples with more affinity to another cluster than to their own, and that cluster.
 
-    The samples with the least confidence come first.
+    The samples with the least confidence come first. The shelf is not another cluster.
     """
     # Another cluster can have more affinity than the own one only if that has less than half.
     own = own_fractions(result.graphs, result.labels, result.votes)
     unsure = np.flatnonzero(own < 0.5)
     unsure = unsure[np.argsort(result.confidence[unsure], kind="stable")]
     others = np.empty(len(unsure), np.int64)
+    doubted = np.empty(len(unsure), bool)
     rows = max(1, BLOCK_CELLS // result.n_clusters)
     for first in range(0, len(unsure), rows):
         block = unsure[first : first + rows]
         fractions = cluster_fractions(result.graphs, result.labels, block, result.votes)
+        in_own = np.take_along_axis(fractions, result.labels[block, None], axis=1)[:, 0]
+        if shelf is not None:
+            fractions[:, shelf] = 0.0
         others[first : first + rows] = fractions.argmax(axis=1)
-    doubted = others != result.labels[unsure]
+        doubted[first : first + rows] = fractions.max(axis=1) > in_own
     return unsure[doubted], others[doubted]
 
 

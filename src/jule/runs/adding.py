@@ -169,7 +169,9 @@ def grow(
     """
     state = editor.state
     if len(state.numbers) == 0:
-        raise ValueError("all pictures are unsure, so new ones have no cluster to join: undo that")
+        raise ValueError(
+            "all pictures are unsure, so new ones have no cluster to join: undo that first"
+        )
     result = found.result
     n, m = len(result.labels), len(new)
     k = count_neighbors(n, found.config)
@@ -376,12 +378,13 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
             editor.add(editor.move(moved, label))
     merged = [] if state.joins is None else state.joins.examples(~state.by_hand)
     said = [
-        Edit(kind, editor.pictures(one), editor.pictures(other), run=grown.id)
-        for kind, pairs in (("merge", merged), ("refuse", state.different))
-        for one, other in pairs
+        Edit("merge", editor.pictures(one), editor.pictures(other), run=grown.id)
+        for one, other in merged
     ]
     for edit in (*state.links, *said):
         editor.add(edit)
+    for one, other in state.different_pairs:
+        editor.add(editor.refuse(int(state.labels[one]), int(state.labels[other])))
     for label, name in state.names.items():
         editor.add(editor.name(label, name))
     return grown, replace(editor.log, revision=before.log.revision + 1)

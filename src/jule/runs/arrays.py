@@ -17,6 +17,7 @@ from jule.runs.manifest import damaged
 
 MAGIC = b"\x93NUMPY"
 MOST_HEAD = 2**16 + 10  # bytes before the values of an array, in the format that numpy writes
+LOCAL_MAGIC = b"PK\x03\x04"
 LOCAL_HEAD = struct.Struct("<26xHH")  # of a member of an archive: the lengths of name and extra
 
 
@@ -78,6 +79,8 @@ def _array_in(content: bytes | memoryview) -> NDArray:
     head = io.BytesIO(bytes(content[:MOST_HEAD]))
     if np.lib.format.read_magic(head) == (1, 0):
         shape, is_transposed, dtype = np.lib.format.read_array_header_1_0(head)
+        if min(shape, default=0) < 0:
+            raise ValueError(f"its shape is {shape}")
         if math.prod(shape) and not is_transposed and not dtype.hasobject:
             found = np.frombuffer(content, dtype, math.prod(shape), head.tell()).reshape(shape)
             return found if found.flags.writeable and found.flags.aligned else found.copy()
@@ -114,6 +117,8 @@ def _stored(content: bytes, member: zipfile.ZipInfo) -> memoryview:
     Its own checksum is not looked at: the manifest has one of the file.
     """
     begin = member.header_offset + LOCAL_HEAD.size
+    if not content.startswith(LOCAL_MAGIC, member.header_offset):
+        raise ValueError(f"{member.filename} does not begin where the archive says")
     name, extra = LOCAL_HEAD.unpack_from(content, member.header_offset)
     begin += name + extra
     return memoryview(content)[begin : begin + member.file_size]

@@ -18,6 +18,7 @@ from jule.corrections.joins import joined_first
 from jule.files import parse_json
 from jule.forward.assign import centre_distances
 from jule.forward.constraints import Constraints
+from jule.forward.tree import MergeTree
 from jule.joint.config import Config
 from jule.joint.result import Result, recut, recut_numbers, with_labels
 from jule.runs.tables import Columns, label_columns
@@ -105,12 +106,23 @@ def most_clusters(result: Result, shelf: int | None = None) -> int:
     return len(np.unique(tree.cut(tree.n_different)[result.labels != shelf]))
 
 
-def warn_of_another_number(k: int, asked: int) -> None:
-    """Warn if corrections allow no cut into as many clusters as were asked for.
+def warn_of_another_number(
+    k: int, asked: int, first_copies: NDArray[np.integer], shelved: NDArray[np.bool_]
+) -> None:
+    """Warn if there are not as many clusters as were asked for, and say why.
+
+    Parameters
+    ----------
+    k, asked
+        How many there are, and how many were asked for, from 1 up.
+    first_copies
+        (n,) index of the original of each sample.
+    shelved
+        (n,) whether each sample is on the shelf.
 
     Examples
     --------
-    >>> warn_of_another_number(3, 3)
+    >>> warn_of_another_number(3, 3, np.arange(9), np.zeros(9, bool))
     """
     if k == 0:
         warnings.warn(
@@ -119,10 +131,14 @@ def warn_of_another_number(k: int, asked: int) -> None:
             stacklevel=3,
         )
     elif k != asked:
-        reason = "corrections keep so many apart"
+        reason = "corrections keep this many apart"
         if k < asked:
-            reason = "more would separate exact copies, or what corrections keep together"
-        warnings.warn(f"{k} clusters instead of {asked}: {reason}", UserWarning, stacklevel=3)
+            reason = "more would separate what corrections keep together"
+            if k == len(np.unique(first_copies[~shelved])):
+                unsure = f" that are not {SHELF_NAME}" if shelved.any() else ""
+                reason = f"there are only {k} different samples{unsure}"
+        clusters = "cluster" if k == 1 else "clusters"
+        warnings.warn(f"{k} {clusters} instead of {asked}: {reason}", UserWarning, stacklevel=3)
 
 
 def numbers_of_branches(
@@ -169,9 +185,13 @@ def edited_result(
     )
     if together is state.units:
         return edited
-    tree = joined_first(edited.tree, automatic.tree, together)
-    found = replace(edited, tree=tree)
-    vars(found).update(graph=edited.graph, graphs=edited.graphs)  # they do not depend on the tree
+    return _with_tree(edited, joined_first(edited.tree, automatic.tree, together))
+
+
+def _with_tree(result: Result, tree: MergeTree) -> Result:
+    """Return a result with another tree."""
+    found = replace(result, tree=tree)
+    vars(found).update(graph=result.graph, graphs=result.graphs)  # they do not depend on the tree
     return found
 
 
@@ -209,8 +229,10 @@ def with_state(results: RunResults, state: Corrected, log: EditLog) -> RunResult
     result = results.result
     # The tree of the run knows nothing of what a person keeps together or apart.
     says_more = state.kept_apart or (state.together != results.first_copies).any()
-    if says_more or _differs(result, labels, state):
+    if _differs(result, labels, state):
         result = edited_result(result, results.config, state, state.by_hand)
+    elif says_more:  # the clusters are as they were found, and so is the confidence in them
+        result = _with_tree(result, edited_result(result, results.config, state).tree)
     edited = replace(
         results,
         result=result,

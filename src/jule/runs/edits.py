@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jule.corrections.apply import Corrected, EditError
+from jule.corrections.apply import SHELF, Corrected, EditError
 from jule.corrections.constraints import constraints_from
 from jule.corrections.editor import Editor
 from jule.corrections.edits import Edit, EditLog
@@ -138,8 +138,8 @@ class EditSession:
             number is taken.
         """
         revision = self._change(lambda: self.editor.add(*edits), revision)
-        if edits and edits[-1].kind == "cut":
-            warn_of_another_number(len(self.state.numbers), edits[-1].k)
+        if edits:
+            _warn_of_number(self.editor, edits[-1])
         return revision
 
     def undo(self, revision: int | None = None) -> int:
@@ -190,8 +190,9 @@ class EditSession:
         """Return the results of the run with all edits in effect."""
         known = self._known_results()
         if known is None:
-            known = with_state(self.found, self.state, self.editor.log)
-            self._results = self.state, self.editor.log, known
+            state, log = self.state, self.editor.log  # another thread may change them meanwhile
+            known = with_state(self.found, state, log)
+            self._results = state, log, known
         return known
 
     def _known_results(self) -> RunResults | None:
@@ -214,7 +215,7 @@ class EditSession:
 def _write_labels(session: EditSession) -> None:
     run, state = session.run, session.state
     log = log_bytes(session.editor.log)
-    # The table takes less than the results, but if they are there, nothing is computed again.
+    # The table alone is cheaper than the results, but known results are reused.
     known = session._known_results()
     columns = corrected_columns(session.found, state) if known is None else known.columns()
     files = {EDITS: log, LABELS: labels_csv(columns, state.by_hand)}
@@ -376,6 +377,8 @@ def _add_log(editor: Editor, log: EditLog) -> None:
     own = editor.log
     if log.revision > own.revision and log.edits[: own.done] == own.in_effect:
         editor.load(log)  # the same list, which has grown or of which something was undone
+        if log.done > own.done:
+            _warn_of_number(editor, log.in_effect[-1])
         ignored = [(edit, reason) for _, edit, reason in editor.ignored]
     else:
         known, ignored = set(own.in_effect), []
@@ -384,9 +387,18 @@ def _add_log(editor: Editor, log: EditLog) -> None:
                 continue
             try:
                 editor.add(edit)
+                _warn_of_number(editor, edit)
             except EditError as error:
                 ignored.append((edit, str(error)))
     _warn_of_ignored(ignored)
+
+
+def _warn_of_number(editor: Editor, edit: Edit) -> None:
+    """Warn if the last edit has asked for a number of clusters that is not possible."""
+    base, state = editor.base, editor.state
+    if edit.kind == "cut" and base.is_own(edit):
+        shelved = state.labels == SHELF
+        warn_of_another_number(len(state.numbers), edit.k, base.first_copies, shelved)
 
 
 def _warn_of_ignored(ignored: list[tuple[Edit, str]]) -> None:

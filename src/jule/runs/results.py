@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
 
+from jule.corrections.apply import SHELF
 from jule.corrections.edits import EditLog
 from jule.corrections.pictures import PictureIndex
 from jule.files import array_bytes, arrays_bytes, json_bytes, parse_json
@@ -195,7 +196,7 @@ class RunResults:
         where one splits, that of the larger part. The shelf, which is not one of them, has -1.
         """
         known = {self.numbers[place]: name for place, name in self.cluster_names.items()}
-        if k is None or k == self.n_clusters:
+        if k is None or k == self.n_clusters > 0:
             return self.labels, known
         k = self.possible(k)
         if self.n_clusters == 0:
@@ -207,11 +208,19 @@ class RunResults:
         return numbers[cut], names
 
     def possible(self, k: int) -> int:
-        """Return k, or the largest number of clusters if that is smaller, with a warning."""
+        """Return k, or the largest number of clusters if that is smaller, with a warning.
+
+        Raises
+        ------
+        ValueError
+            If no tree of as many samples has a cut into k clusters.
+        """
+        self.result.tree.check_cut(k)
         most = k
         if self.shelf is not None or self.edits.done:
             most = min(k, most_clusters(self.result, self.shelf))
-            warn_of_another_number(most, k)
+            shelved = self.labels == SHELF
+            warn_of_another_number(most, k, self.first_copies, shelved)
         return most
 
     def columns(self, k: int | None = None) -> Columns:
@@ -515,14 +524,11 @@ def _read_result(
 
     def tree(name: str) -> MergeTree:
         try:
-            found = MergeTree.from_bytes(content(name))
+            return MergeTree.from_bytes(content(name), n)
         except DamagedError:
             raise
         except ValueError as error:
             raise damaged(run.path(name), error) from error
-        if found.n_samples != n:
-            raise damaged(run.path(name), f"it has {found.n_samples} samples instead of {n}")
-        return found
 
     n_members = run.config().ensemble
     embedding = read_listed_large(run.folder, EMBEDDING, manifest)

@@ -366,7 +366,9 @@ class Desk:
         that command wrote both.
         """
         with self._no_change:
-            self._no_change.wait_for(lambda: self._n_changes == 0)
+            # Windows interrupts no wait that has no limit.
+            while not self._no_change.wait_for(lambda: self._n_changes == 0, timeout=1):
+                pass
         try:
             if self.state()["revision"] == self.first_revision:
                 return False

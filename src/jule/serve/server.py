@@ -108,7 +108,7 @@ def serve(desk: Desk, port: int, ready: Callable[[str], None]) -> None:
 
 @contextmanager
 def _quiet_at_the_end(server: uvicorn.Server) -> Iterator[None]:
-    """Leave out what uvicorn says of requests that it does not wait for when it is stopped.
+    """Silence uvicorn's messages about requests that it abandons when it is stopped.
 
     Nothing is wrong then, and a traceback would look as if an edit were lost.
     """

@@ -2,9 +2,6 @@
 
 const AT_ONCE = 300;
 const NEAREST_SHOWN = 8;
-const WHAT_COUNTS = "by all its neighbours"
-  + (GRAPHS.length > 1 ? ", as learned and before learning" : "")
-  + (MEMBERS.length ? ", and by the networks" : "");
 
 function openGroup(group) {
   const dialog = byId("group-dialog");
@@ -69,9 +66,9 @@ function openImage(image) {
       : `in ${groupName(group)}, ${percent(view.confidence[image])} sure`);
   const other = otherGroup(view, image);
   const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
-  if (other.group >= 0) {
+  if (other.group >= 0 && !isShelf(other.group)) {
     facts.append(make("p", { class: "hint" }, "Otherwise it is most like ",
-      groupLink(other.group), ` (${WHAT_COUNTS})`));
+      groupLink(other.group), ` (${whatCounts(1)})`));
   }
   const around = make("div", { class: "pictures around" });
   const near = new Set(GRAPHS[0].near.subarray(image * NEAR, image * NEAR + NEAREST_SHOWN));
@@ -88,6 +85,13 @@ function openImage(image) {
     make("div", {}, facts, make("h3", { text: title }), ...(near.size ? [where] : []), around)));
   roving(around);
   openDialog(dialog);
+}
+
+// What says which cluster some images are most like.
+function whatCounts(count) {
+  return `by all ${count === 1 ? "its" : "their"} neighbours`
+    + (GRAPHS.length > 1 ? ", as learned and before learning" : "")
+    + (MEMBERS.length ? ", and by the networks" : "");
 }
 
 // How many of some images each cluster has, most first; it is not always the cluster that an image

@@ -14,7 +14,7 @@ function doubtsSaid(count) {
   const order = count > 1 ? "; the least sure come first" : "";
   return count
     ? `${plural(count, "image is", "images are")} more like another cluster than ${own}`
-      + ` (${WHAT_COUNTS.replace("its", count === 1 ? "its" : "their")})${order}.`
+      + ` (${whatCounts(count)})${order}.`
     : "No image is more like another cluster than its own.";
 }
 
@@ -31,7 +31,8 @@ function doubtsOfCut() {
   const found = [];
   for (let i = 0; i < N; i++) {
     if (isDecided(i) || view.inside[i] >= 0.5) continue; // no other has more than half
-    if (otherGroup(view, i).share > view.inside[i]) found.push(i);
+    const other = otherGroup(view, i);
+    if (other.share > view.inside[i] && !isShelf(other.group)) found.push(i);
   }
   const tiles = firstFew(found, DOUBTS_SHOWN, byDoubt(view))
     .map((image) => [image, otherGroup(view, image).group]);

@@ -109,8 +109,9 @@ function takeNumber() {
 // Why there are not as many clusters as somebody has asked for.
 function notPossible(asked) {
   let why = `the page shows ${LEAST_GROUPS} to ${MOST_GROUPS.toLocaleString("en")}`;
-  if (asked < LEAST_GROUPS && LEAST_GROUPS > 1) why = "corrections keep these apart";
-  if (asked > MOST_GROUPS && MOST_GROUPS < 300 && SUMMARY.edited) {
+  if (asked < LEAST_GROUPS && LEAST_GROUPS > 1) why = "corrections keep this many apart";
+  const copies = COPIES ? COPIES.filter((first, image) => first !== image).length : 0;
+  if (asked > MOST_GROUPS && MOST_GROUPS < 300 && TREE.together > copies) {
     why = "more would separate what corrections keep together";
   }
   return `${asked} is not possible: ${plural(shown, "cluster")} instead (${why})`;
