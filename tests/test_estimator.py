@@ -467,7 +467,7 @@ def test_must_links_and_cannot_links_are_obeyed():
     others = np.flatnonzero(free.labels_ != 0)
     must = np.array([[zeros[0], others[0]], [others[0], others[1]]])
     cannot = np.array([[zeros[0], zeros[1]], [zeros[1], zeros[2]], [zeros[0], zeros[2]]])
-    with pytest.warns(UserWarning, match="3 clusters instead of 2: corrections keep so many"):
+    with pytest.warns(UserWarning, match="3 clusters instead of 2: corrections keep this many"):
         held = model(2).fit(images, must_link=must, cannot_link=cannot)
     labels = held.labels_
     assert len(set(labels[[zeros[0], others[0], others[1]]].tolist())) == 1

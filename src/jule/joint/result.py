@@ -444,7 +444,7 @@ def warn_of_more_clusters(n_clusters: int, asked: int) -> None:
     """
     if n_clusters > asked:
         warnings.warn(
-            f"{n_clusters} clusters instead of {asked}: corrections keep so many apart",
+            f"{n_clusters} clusters instead of {asked}: corrections keep this many apart",
             UserWarning,
             stacklevel=3,
         )

@@ -66,7 +66,7 @@ function openImage(image) {
       : `in ${groupName(group)}, ${percent(view.confidence[image])} sure`);
   const other = otherGroup(view, image);
   const facts = make("div", { class: "image-facts" }, moveControl([image], () => openImage(image)));
-  if (other.group >= 0 && !isShelf(other.group)) {
+  if (other.group >= 0) {
     facts.append(make("p", { class: "hint" }, "Otherwise it is most like ",
       groupLink(other.group), ` (${whatCounts(1)})`));
   }

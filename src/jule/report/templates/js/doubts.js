@@ -31,8 +31,7 @@ function doubtsOfCut() {
   const found = [];
   for (let i = 0; i < N; i++) {
     if (isDecided(i) || view.inside[i] >= 0.5) continue; // no other has more than half
-    const other = otherGroup(view, i);
-    if (other.share > view.inside[i] && !isShelf(other.group)) found.push(i);
+    if (otherGroup(view, i).share > view.inside[i]) found.push(i);
   }
   const tiles = firstFew(found, DOUBTS_SHOWN, byDoubt(view))
     .map((image) => [image, otherGroup(view, image).group]);

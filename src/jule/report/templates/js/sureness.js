@@ -142,7 +142,7 @@ function explain() {
 function otherGroup(view, image) {
   const found = new Map();
   const add = (group, share) => {
-    if (group >= 0) found.set(group, (found.get(group) || 0) + share);
+    if (group >= 0 && !isShelf(group)) found.set(group, (found.get(group) || 0) + share);
   };
   GRAPHS.forEach((graph, kind) => {
     const edges = edgesOf(view, graph, image);
