@@ -62,7 +62,6 @@ class Embedding(Experiment):
     expected = "2 h"
     datasets = ("mnist",)
     options = ("datasets", "seeds", "methods")
-    published = (Request(seeds=1),)
 
     def cells(self, request: Request) -> list[Cell]:
         names = {method.name: method.name for method in METHODS}
