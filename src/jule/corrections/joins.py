@@ -71,7 +71,7 @@ class Moved:
             joined = merges[left[0], left]
             is_near = joined < joined.max()  # with the first, before the last merge
             left = left[is_near if 2 * is_near.sum() >= len(left) else ~is_near]
-        return homes[left[0]]
+        return homes[int(left[0])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,9 @@ class Joins:
                 home = moved.home([one for one in homes if not by_hand[one]] or homes)
                 own = dict.fromkeys(top(one) for one in moved.samples if labels[one] == label)
                 # Those that a link or a merge has joined to others stay where these are.
-                where = sorted(own, key=lambda one: not stays[one])[0] if home is None else top(home)
+                where = (
+                    sorted(own, key=lambda one: not stays[one])[0] if home is None else top(home)
+                )
                 below.update((one, where) for one in own if one != where and not stays[one])
         tops = np.arange(len(first))
         for one in below:
