@@ -51,6 +51,8 @@ class Moved:
 
     def without(self, samples: set[int]) -> Moved:
         """Forget some samples, which were moved again."""
+        if samples.isdisjoint(self.samples) and samples.isdisjoint(self.homes):
+            return self
         return replace(
             self,
             samples=tuple(one for one in self.samples if one not in samples),
@@ -249,9 +251,7 @@ class Joins:
                 home = moved.home([one for one in homes if not by_hand[one]] or homes)
                 own = dict.fromkeys(top(one) for one in moved.samples if labels[one] == label)
                 # Those that a link or a merge has joined to others stay where these are.
-                where = (
-                    sorted(own, key=lambda one: not stays[one])[0] if home is None else top(home)
-                )
+                where = top(home) if home is not None else max(own, key=lambda one: stays[one])
                 below.update((one, where) for one in own if one != where and not stays[one])
         tops = np.arange(len(first))
         for one in below:
