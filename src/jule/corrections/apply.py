@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.corrections.edits import Edit, Pictures
-from jule.corrections.joins import MOST_NAMED, Joins, Moved
+from jule.corrections.joins import MOST_NAMED, Joins
 from jule.corrections.pictures import PictureIndex
 from jule.forward.branches import leaf_intervals, node_intervals
 from jule.forward.tree import MergeTree
@@ -289,9 +289,8 @@ class _Edited:
 
     def gather(self, samples: NDArray[np.bool_], home: NDArray[np.int64]) -> None:
         """Keep units that were moved together, and with samples of the cluster they joined."""
-        homes = tuple(dict.fromkeys(home.tolist()))[:MOST_NAMED]
-        moved = tuple(np.flatnonzero(samples).tolist())
-        self.joins = self.joins.move(Moved(moved, homes, self.base.joined_by))
+        moved = np.flatnonzero(samples).tolist()
+        self.joins = self.joins.move(moved, home.tolist(), self.base.joined_by)
 
     def drop_empty_names(self) -> None:
         counts = np.bincount(self.labels + 1, minlength=self.next_label + 1)

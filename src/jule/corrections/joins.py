@@ -134,9 +134,18 @@ class Joins:
         groups[samples] = group
         return Joins(groups, pieces, group + 1, self.moves)
 
-    def move(self, moved: Moved) -> Joins:
-        """Keep samples where they were moved to; what was said of them before is forgotten."""
-        return replace(self, moves=(*self._moves_without(set(moved.samples)), moved))
+    def move(
+        self,
+        samples: list[int],
+        homes: list[int],
+        joined_by: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    ) -> Joins:
+        """Keep samples where they were moved to; what was said of them before is forgotten.
+
+        Parameters are those of `Moved`.
+        """
+        moved = Moved(tuple(samples), tuple(dict.fromkeys(homes))[:MOST_NAMED], joined_by)
+        return replace(self, moves=(*self._moves_without(set(samples)), moved))
 
     def leave(self, samples: NDArray[np.int64]) -> Joins:
         """Take samples out of their groups, and out of the clusters for which they stand."""
@@ -228,8 +237,7 @@ class Joins:
 
         Examples
         --------
-        >>> moved = Moved((0,), (2, 3), lambda found: abs(found[:, None] - found))
-        >>> joins = Joins.none(4).move(moved)
+        >>> joins = Joins.none(4).move([0], [2, 3], lambda found: abs(found[:, None] - found))
         >>> joins.places(np.arange(4), np.zeros(4, np.int32), np.arange(4) < 1).tolist()
         [2, 1, 2, 3]
         """
@@ -244,7 +252,7 @@ class Joins:
             return found
 
         for moved in reversed(self.moves):
-            for label in _different(labels[list(moved.samples)]).tolist():
+            for label in dict.fromkeys(labels[list(moved.samples)].tolist()):
                 if label == NONE:
                     continue
                 homes = [one for one in moved.homes if labels[one] == label]
