@@ -71,6 +71,7 @@ def test_corrections_hold_in_an_update_and_in_a_new_run(flowers, jule, tmp_path)
         shutil.move(path, tmp_path / "photos" / path.name)
     done, again = cluster(jule, tmp_path, "-k", "5", "--edits", "run/edits.json", out="new")
     assert all(name in done.stdout for name in ("name", "flower 0", "flower 1", "unsure"))
+    assert "7 corrections taken over: new/edits.json" in done.stdout
     assert {f"flower {label}" for label in range(3)} <= set(again.cluster_names.values())
     one, other = together(again, [f"renamed-{one}" if one == names[0] else one for one in linked])
     assert one == other
@@ -95,8 +96,12 @@ def test_a_run_that_is_replaced_hands_on_its_corrections(flowers, jule, tmp_path
     cluster(jule, tmp_path, "-k", "3")
     session = EditSession(RunFolder(tmp_path / "run"))
     session.add(session.editor.name(1, "daffodils"))
+    session.add(session.editor.move([0], 2))
+    session.add(session.editor.cut(5))
+    (tmp_path / "photos" / session.found.names[0]).unlink()
     done, results = cluster(jule, tmp_path, "-k", "4", "--overwrite")
     assert "the corrections in run/edits.json are kept" in done.stdout
+    assert "1 correction taken over, 1 left out: run/edits.json" in done.stdout
     assert "daffodils" in results.cluster_names.values()
 
 

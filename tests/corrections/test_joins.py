@@ -133,17 +133,109 @@ def test_a_merge_stays_whole_until_it_is_split_or_undone(seed):
 def test_what_was_moved_stays_where_it_was_put(seed):
     _, editor = editor_of(seed)
     moved = sorted(members(editor.state, 1))[:3]
-    typical = editor.typical_of(np.flatnonzero(editor.state.labels == 2), 1)[0]
     editor.add(editor.move(moved, 2))
     others = sorted(members(editor.state, 3))[:2]
     editor.add(editor.move(others, None))
     left = members(editor.state, 3)
     editor.add(editor.cut(25))
-    assert len(clusters_of(editor.state, {*moved, typical})) == 1
+    assert len(clusters_of(editor.state, moved)) == 1
     assert len(clusters_of(editor.state, others)) == 1
     editor.add(editor.cut(3))
     # They were separated by hand.
     assert not clusters_of(editor.state, left) & clusters_of(editor.state, others)
+
+
+@cache
+def found_with_outliers():
+    rng = np.random.default_rng(0)
+    near = np.repeat(4.0 * rng.normal(size=(4, 3)), 100, axis=0) + rng.normal(size=(400, 3))
+    near[:2] += 6.0  # outliers of the first cluster, which come before all others
+    return run_of(near.astype(np.float32), 4)[0]
+
+
+def test_outliers_that_were_moved_take_nothing_along():
+    found = found_with_outliers()
+    editor = Editor(base_of(found, found.result), found.result.embedding)
+    target = int(editor.state.labels[399])
+    homes = editor.typical_of(np.flatnonzero(editor.state.labels == target))
+    assert target != editor.state.labels[0]
+    move = editor.move([0, 1], target)
+    for k in range(2, 25):
+        editor.add(editor.cut(k))
+        without = editor.state.labels[homes].copy()
+        editor.undo()
+        editor.add(move)
+        results = with_state(found, editor.state, editor.log)
+        editor.add(editor.cut(k))
+        labels = editor.state.labels
+        np.testing.assert_array_equal(results.recut(k)[0], labels)
+        np.testing.assert_array_equal(labels[homes], without)
+        assert np.bincount(labels[homes])[labels[:2]].tolist() == [np.bincount(without).max()] * 2
+        editor.undo()
+        editor.undo()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 3), st.lists(st.tuples(number, number), min_size=1, max_size=5))
+def test_moves_change_nothing_else_in_the_tree(seed, steps):
+    found, editor = editor_of(seed)
+    for a, b in steps:
+        take(editor, "move", a, b, "")
+    state = editor.state
+    tree = edited_result(found.result, found.config, state).tree
+    n, n_clusters = tree.n_samples, len(state.numbers)
+    branches = [_leaves(found.result.tree, node) for node in range(n, 2 * n - 1)]
+    by_hand = set(np.flatnonzero(state.by_hand).tolist())
+    for node in range(n, 2 * n - n_clusters):  # below the clusters
+        inside = _leaves(tree, node)
+        rest = members(state, state.labels[min(inside)]) - by_hand
+        spanned = min((one for one in branches if inside - by_hand <= one), key=len)
+        assert len(inside - by_hand) <= 1 or inside - by_hand == spanned & rest
+    for moved in state.joins.moves:
+        label = state.labels[moved.samples[0]]
+        homes = sorted({*moved.homes} & members(state, label) - by_hand)
+        for k in range(1, tree.n_different + 1):
+            cut = tree.cut(k)
+            counts = np.bincount(cut[homes], minlength=k)
+            assert len({*cut[list(moved.samples)]}) == 1
+            if 2 * counts.max() > len(homes):
+                assert cut[moved.samples[0]] == counts.argmax()
+
+
+def test_moved_pictures_with_a_link_take_nothing_along_either():
+    _, editor = editor_of(0)
+    target = 2
+    one, other = sorted(members(editor.state, 1))[:2]
+    near, far = (editor.typical_of(np.flatnonzero(editor.state.labels == target))[[0, -1]]).tolist()
+    editor.add(editor.move([one], target))
+    editor.add(editor.move([other], target))
+    assert editor.state.together[one] == editor.state.together[other]
+    editor.add(editor.must_link([far, one]))
+    together = editor.state.together
+    assert together[one] == together[far] == far  # where the one is that nobody has moved
+    assert together[other] != far
+    editor.add(editor.move([near], 1))  # it does not stand for the cluster any more
+    assert editor.state.labels[other] == target
+    place = editor.state.together[other]
+    assert editor.state.labels[place] == target
+    assert not editor.state.by_hand[place]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_update_keeps_the_pictures_that_a_move_names(seed):
+    found, editor = editor_of(seed)
+    moved = sorted(members(editor.state, 1))[:2]
+    move = editor.move(moved, 2)
+    editor.add(move)
+    editor.add(editor.cut(7))
+    homes = editor.base.pictures.find_all(move.others)
+    near = found.result.embedding[:20] + np.float32(0.01)
+    _, editor = update(found, editor, near)
+    again = [edit for edit in editor.log.in_effect if edit.kind == "move"]
+    assert [edit.pictures for edit in again] == [move.pictures]
+    here = editor.state.labels[homes] == editor.state.labels[moved[0]]
+    assert [one for one in again[0].others if one in move.others] == list(again[0].others)
+    assert len(again[0].others) >= here.sum() > 0
 
 
 @pytest.mark.parametrize("kind", ["split", "refuse"])

@@ -104,6 +104,23 @@ def test_the_shelf_stays_beside_every_number_of_clusters(visit, images, tmp_path
         assert rows[4].split(",")[1:3] == ["-1", "unsure"]  # image 3; a number, not text
 
 
+def test_moved_pictures_stay_with_their_cluster_at_every_number(visit, images, tmp_path):
+    session = EditSession(run_of(tmp_path / "run", images[:200], 6))
+    editor = session.editor
+    homes = editor.typical_of(np.flatnonzero(session.state.labels == 4))
+    moved = np.flatnonzero(session.state.labels == 1)[:3].tolist()
+    session.add(editor.move(moved, 4))
+    results = session.results()
+    with visit(page_of(tmp_path, results, images[:200])) as shown:
+        for k in (2, 4, 7, 12, 30):
+            shown.evaluate(f"jule.show({k})")
+            labels, _ = results.recut(k)
+            found = shown.evaluate("Array.from(jule.labels, (group) => jule.numbers[group])")
+            assert found == labels.tolist()
+            assert len(set(labels[moved])) == 1
+            assert labels[moved[0]] in labels[homes]
+
+
 def test_the_confidence_does_not_jump_where_few_neighbours_are_on_the_page(
     visit, results, images, tmp_path, monkeypatch
 ):

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from jule.corrections.edits import EditLog
     from jule.features import Encoder
     from jule.images import Samples
+    from jule.runs.edits import EditSession
     from jule.runs.folder import RunFolder
 
 MENTIONED_MEMORY = 2**30  # bytes that a run needs; less is not mentioned
@@ -433,7 +434,7 @@ def run_and_report(
         from jule.cli.show import print_clusters
         from jule.joint.team import SINGLE
         from jule.report import Report
-        from jule.runs.edits import apply_edits, run_constraints
+        from jule.runs.edits import run_constraints, write_edits
         from jule.runs.encoding import ENCODING, encode
         from jule.runs.execute import execute
         from jule.runs.folder import RunFolder
@@ -476,13 +477,28 @@ def run_and_report(
     if team is not None:
         team.end()
     finished = RunFolder(home)  # a run that replaces another one has moved there
+    session = None
     if constraints is not None:
-        results, _ = apply_edits(finished)
+        session, _ = write_edits(finished, with_results=True)
+        results = session.results()
     print_clusters(results, data.labels)
     say(f"{len(data):,} images in {results.seconds:.0f} s; results: {home}")
+    if session is not None:
+        _say_taken_over(session)
     say(f"To sort the pictures into folders: jule export {home} --to DIR")
     say(f"To correct clusters in the browser: jule serve {home}")
     write_report(
         finished,
         lambda show: Report.of_run(finished, results=results, images=data.samples, progress=show),
     )
+
+
+def _say_taken_over(session: EditSession) -> None:
+    """Print how many corrections hold in a new run; a warning has said why others do not."""
+    editor = session.editor
+    # The number of clusters of another run was chosen for that one.
+    given = [one for one in editor.log.in_effect if one.kind != "cut" or editor.base.is_own(one)]
+    n_left_out = len(editor.ignored)
+    left_out = f", {n_left_out:,} left out" if n_left_out else ""
+    taken_over = counted(len(given) - n_left_out, "correction")
+    say(f"{taken_over} taken over{left_out}: {session.run.home / EDITS}")

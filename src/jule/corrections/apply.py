@@ -89,6 +89,24 @@ class Base:
         merges[splits] = np.arange(len(splits))
         return merges
 
+    def joined_by(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the merge of the tree that joins each two of some samples; -1 for one alone.
+
+        Examples
+        --------
+        >>> tree = MergeTree(3, np.array([[0, 2], [1, 3]]), np.array([0.5, 0.1]))
+        >>> base = Base(np.zeros(3, np.int32), tree, PictureIndex("abc"), np.arange(3))
+        >>> base.joined_by(np.array([0, 1, 2])).tolist()
+        [[-1, 1, 0], [1, -1, 1], [0, 1, -1]]
+        """
+        places = self.intervals[0][samples].tolist()
+        merges = self.merge_between
+        found = [
+            [int(merges[min(one, other) : max(one, other)].max(initial=-1)) for other in places]
+            for one in places
+        ]
+        return np.array(found, np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Corrected:
@@ -129,8 +147,13 @@ class Corrected:
 
     @cached_property
     def together(self) -> NDArray[np.int64]:
-        """The first sample of all that every number of clusters keeps together with each sample."""
-        return self.units if self.joins is None else self.joins.sets(self.units)
+        """One sample of all that every number of clusters keeps together with each sample.
+
+        The tree has all of them where it has this one, which nobody has moved if there is any.
+        """
+        if self.joins is None:
+            return self.units
+        return self.joins.places(self.joins.sets(self.units), self.labels, self.by_hand)
 
     @cached_property
     def kept_apart(self) -> tuple[tuple[int, int], ...]:
@@ -275,12 +298,9 @@ class _Edited:
         self.different.append((samples, others))
 
     def gather(self, samples: NDArray[np.bool_], home: NDArray[np.int64]) -> None:
-        """Keep units that were moved together, and with a sample of the cluster they joined."""
-        moved = np.flatnonzero(samples)
-        first = np.concatenate([home[:1], moved]).astype(np.int64)
-        inside = np.flatnonzero(self.of_units(first))
-        parts = np.unique(self.units[inside], return_inverse=True)[1].reshape(-1)
-        self.joins = self.joins.join(inside, parts)
+        """Keep units that were moved together, and with samples of the cluster they joined."""
+        moved = np.flatnonzero(samples).tolist()
+        self.joins = self.joins.move(moved, home.tolist(), self.base.joined_by)
 
     def drop_empty_names(self) -> None:
         counts = np.bincount(self.labels + 1, minlength=self.next_label + 1)

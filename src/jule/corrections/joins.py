@@ -3,10 +3,14 @@
 A cut into more clusters undoes the last merges of the tree. Clusters that a person has merged would
 be the first to come apart, because the tree joins them last. So whatever a person has joined is at
 the bottom of the tree instead, like exact copies.
+
+A picture that a person has moved may be unlike all others of its cluster. So it changes nothing in
+the tree: it hangs below a picture that stands for the cluster, whose place is the one it had.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,11 +25,63 @@ MOST_NAMED = 10  # samples that stand for a cluster
 
 
 @dataclass(frozen=True, eq=False)
-class Joins:
-    """Groups of samples that a person has put together, each made of pieces.
+class Moved:
+    """Samples that a person has moved, and those that stand for the cluster they were moved to.
 
-    A piece is what was one thing before: a cluster that was merged, or a picture that was moved.
-    What is left of a group when a split has taken all other pieces out of it is free again.
+    Attributes
+    ----------
+    samples
+        The samples that were moved.
+    homes
+        The samples that stand for the cluster, the most typical first; none if it was a new one.
+    joined_by
+        Returns the merge of the tree of the run that joins each two of some samples, (m, m); it is
+        smaller for a sample and itself.
+
+    Examples
+    --------
+    >>> line = Moved((9,), (0, 1, 3), lambda found: abs(found[:, None] - found))
+    >>> line.home([0, 1, 3]), line.home([1, 3]), line.home([])
+    (0, 1, None)
+    """
+
+    samples: tuple[int, ...]
+    homes: tuple[int, ...]
+    joined_by: Callable[[NDArray[np.int64]], NDArray[np.int64]]
+
+    def without(self, samples: set[int]) -> Moved:
+        """Forget some samples, which were moved again."""
+        if samples.isdisjoint(self.samples) and samples.isdisjoint(self.homes):
+            return self
+        return replace(
+            self,
+            samples=tuple(one for one in self.samples if one not in samples),
+            homes=tuple(one for one in self.homes if one not in samples),
+        )
+
+    def home(self, homes: list[int]) -> int | None:
+        """Return the sample, of some that stand for the cluster, below which all moved ones hang.
+
+        Wherever the tree divides these, it is in the part with more of them; of equal ones, in that
+        of the first.
+        """
+        if not homes:
+            return None
+        merges = self.joined_by(np.array(homes, np.int64))
+        left = np.arange(len(homes))
+        while len(left) > 1:
+            joined = merges[left[0], left]
+            is_near = joined < joined.max()  # with the first, before the last merge
+            left = left[is_near if 2 * is_near.sum() >= len(left) else ~is_near]
+        return homes[int(left[0])]
+
+
+@dataclass(frozen=True, eq=False)
+class Joins:
+    """Groups of samples that a person has put together, each made of pieces, and moved samples.
+
+    A piece is what was one thing before: a cluster that was merged. What is left of a group when a
+    split has taken all other pieces out of it is free again.
 
     Attributes
     ----------
@@ -35,6 +91,8 @@ class Joins:
         (n,) the piece of each sample in a group.
     n_used
         The first number that no group or piece has had.
+    moves
+        The samples that were moved, in the order of the moves.
 
     Examples
     --------
@@ -48,6 +106,7 @@ class Joins:
     groups: NDArray[np.int32]
     pieces: NDArray[np.int32]
     n_used: int = 0
+    moves: tuple[Moved, ...] = ()
 
     @classmethod
     def none(cls, n_samples: int) -> Joins:
@@ -73,15 +132,33 @@ class Joins:
         if (old != NONE).any():
             groups[np.isin(groups, old[old != NONE])] = group
         groups[samples] = group
-        return Joins(groups, pieces, group + 1)
+        return Joins(groups, pieces, group + 1, self.moves)
+
+    def move(
+        self,
+        samples: list[int],
+        homes: list[int],
+        joined_by: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    ) -> Joins:
+        """Keep samples where they were moved to; what was said of them before is forgotten.
+
+        Parameters are those of `Moved`.
+        """
+        moved = Moved(tuple(samples), tuple(dict.fromkeys(homes))[:MOST_NAMED], joined_by)
+        return replace(self, moves=(*self._moves_without(set(samples)), moved))
 
     def leave(self, samples: NDArray[np.int64]) -> Joins:
-        """Take samples out of their groups."""
+        """Take samples out of their groups, and out of the clusters for which they stand."""
+        moves = self._moves_without(set(samples.tolist())) if self.moves else ()
         if (self.groups[samples] == NONE).all():
-            return self
+            return replace(self, moves=moves) if self.moves else self
         groups = self.groups.copy()
         groups[samples] = NONE
-        return replace(self, groups=groups)
+        return replace(self, groups=groups, moves=moves)
+
+    def _moves_without(self, samples: set[int]) -> tuple[Moved, ...]:
+        left = (one.without(samples) for one in self.moves)
+        return tuple(one for one in left if one.samples)
 
     def divide(self, samples: NDArray[np.int64]) -> Joins:
         """Take samples out of their groups; those of one group stay together."""
@@ -91,7 +168,7 @@ class Joins:
         groups = self.groups.copy()
         old, place = np.unique(groups[leaving], return_inverse=True)
         groups[leaving] = self.n_used + place.reshape(-1)
-        return Joins(groups, self.pieces, self.n_used + len(old))
+        return Joins(groups, self.pieces, self.n_used + len(old), self.moves)
 
     def examples(self, counted: NDArray[np.bool_]) -> list[tuple[list[int], list[int]]]:
         """Return a few samples of two pieces of every group that has two or more.
@@ -139,6 +216,61 @@ class Joins:
             if np.array_equal(first, before):
                 return first
 
+    def places(
+        self,
+        first: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        by_hand: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Return a sample of all that is kept together with each sample, where the tree has these.
+
+        It is one that nobody has moved, if there is any.
+
+        Parameters
+        ----------
+        first
+            (n,) what `sets` returns.
+        labels
+            (n,) the cluster of each sample.
+        by_hand
+            (n,) whether a person chose it.
+
+        Examples
+        --------
+        >>> joins = Joins.none(4).move([0], [2, 3], lambda found: abs(found[:, None] - found))
+        >>> joins.places(np.arange(4), np.zeros(4, np.int32), np.arange(4) < 1).tolist()
+        [2, 1, 2, 3]
+        """
+        stays = np.zeros(len(first), bool)  # sets with samples that nobody has moved
+        stays[first[~by_hand]] = True
+        below: dict[int, int] = {}  # sets that hang below another one
+
+        def top(sample: int) -> int:
+            found = int(first[sample])
+            while found in below:
+                found = below[found]
+            return found
+
+        for moved in reversed(self.moves):
+            for label in dict.fromkeys(labels[list(moved.samples)].tolist()):
+                if label == NONE:
+                    continue
+                homes = [one for one in moved.homes if labels[one] == label]
+                home = moved.home([one for one in homes if not by_hand[one]] or homes)
+                own = dict.fromkeys(top(one) for one in moved.samples if labels[one] == label)
+                # Those that a link or a merge has joined to others stay where these are.
+                where = top(home) if home is not None else max(own, key=lambda one: stays[one])
+                below.update((one, where) for one in own if one != where and not stays[one])
+        tops = np.arange(len(first))
+        for one in below:
+            tops[one] = top(one)
+        tops = tops[first]
+        unmoved = np.flatnonzero(~by_hand)
+        place = np.full(len(first), len(first))
+        np.minimum.at(place, tops[unmoved], unmoved)
+        found = np.where(place < len(first), place, np.arange(len(first)))[tops]
+        return first if np.array_equal(found, first) else found
+
 
 def _unique(values: NDArray[np.integer]) -> NDArray[np.integer]:
     """Return the sorted unique values.
@@ -160,7 +292,7 @@ def joined_first(tree: MergeTree, found: MergeTree, together: NDArray[np.int64])
     found
         The tree of the run as it was found.
     together
-        (n,) the first sample of all that is kept together with each sample.
+        (n,) one sample of all that is kept together with each sample, the same for all of these.
 
     Examples
     --------

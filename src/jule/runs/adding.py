@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from jule.corrections.apply import SHELF, Corrected
 from jule.corrections.editor import Editor
 from jule.corrections.edits import Edit, EditLog
+from jule.corrections.joins import Moved
 from jule.files import array_bytes, arrays_bytes, checked_json
 from jule.forward import Neighbors
 from jule.forward.assign import count_votes, neighbor_votes
@@ -372,8 +373,10 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
     shelved = wanted == SHELF
     if shelved.any():
         editor.add(editor.shelve(np.flatnonzero(shelved)))
+    for one in () if state.joins is None else state.joins.moves:
+        _move_again(editor, one, wanted)
     for label in numbers:
-        moved = np.flatnonzero((wanted == label) & by_hand)
+        moved = np.flatnonzero((wanted == label) & by_hand & ~editor.state.by_hand)
         if len(moved):
             editor.add(editor.move(moved, label))
     merged = [] if state.joins is None else state.joins.examples(~state.by_hand)
@@ -388,3 +391,17 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
     for label, name in state.names.items():
         editor.add(editor.name(label, name))
     return grown, replace(editor.log, revision=before.log.revision + 1)
+
+
+def _move_again(editor: Editor, moved: Moved, wanted: NDArray[np.int32]) -> None:
+    """Say again that pictures were moved, with those that stand for the cluster in that edit."""
+    homes = np.array(moved.homes, np.int64)
+    samples = np.array(moved.samples, np.int64)
+    for label in np.unique(wanted[samples]).tolist():
+        here = homes[wanted[homes] == label]
+        if label == SHELF or len(here) == 0:
+            continue
+        named = homes if 2 * len(here) > len(homes) else here  # a cut may have divided them
+        inside = samples[wanted[samples] == label]
+        edit = Edit("move", editor.pictures(inside), editor.pictures(named), run=editor.base.run)
+        editor.add(edit)
