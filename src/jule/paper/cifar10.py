@@ -91,8 +91,7 @@ class Cifar10(Experiment):
     datasets = ("cifar10",)
     options = ("datasets", "seeds", "methods")
     published = (  # what has been measured so far
-        Request(methods=(KMEANS, MORE)),
-        Request(methods=(JULE,), seeds=2),
+        Request(methods=(KMEANS, JULE, MORE)),
     )
 
     def cells(self, request: Request) -> list[Cell]:

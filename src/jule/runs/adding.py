@@ -373,8 +373,8 @@ def _begin_again(before: Editor, grown: RunResults, wanted: NDArray[np.int32]) -
     shelved = wanted == SHELF
     if shelved.any():
         editor.add(editor.shelve(np.flatnonzero(shelved)))
-    for one in () if state.joins is None else state.joins.moves:
-        _move_again(editor, one, wanted)
+    for move in () if state.joins is None else state.joins.moves:
+        _move_again(editor, move, wanted)
     for label in numbers:
         moved = np.flatnonzero((wanted == label) & by_hand & ~editor.state.by_hand)
         if len(moved):
