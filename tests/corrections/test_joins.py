@@ -130,6 +130,35 @@ def test_a_merge_stays_whole_until_it_is_split_or_undone(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_what_a_split_has_left_of_a_merge_is_joined_only_to_what_it_is_merged_with(seed):
+    found, editor = editor_of(seed)
+    editor.add(editor.merge(0, 1))
+    editor.add(editor.split(0))
+    editor.add(editor.cut(15))
+    merged = members(editor.state, 0) | members(editor.state, 2)
+    elsewhere = editor.state.labels.copy()
+    editor.add(editor.merge(0, 2))
+    assert members(editor.state, 0) == merged
+    others = sorted(set(range(len(elsewhere))) - merged)
+    np.testing.assert_array_equal(editor.state.labels[others], elsewhere[others])
+    with_state(found, editor.state, editor.log)  # every sample has the label of those it is with
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_halves_of_a_merged_cluster_stay_together_when_merged_again(seed):
+    _, editor = editor_of(seed)
+    editor.add(editor.merge(0, 1))
+    editor.add(editor.split(0))
+    before = set(editor.state.numbers.tolist())
+    editor.add(editor.split(0))
+    (new,) = set(editor.state.numbers.tolist()) - before
+    editor.add(editor.merge(0, new))
+    merged = members(editor.state, 0)
+    editor.add(editor.cut(12))
+    assert len(clusters_of(editor.state, merged)) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_what_was_moved_stays_where_it_was_put(seed):
     _, editor = editor_of(seed)
     moved = sorted(members(editor.state, 1))[:3]

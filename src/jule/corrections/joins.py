@@ -124,7 +124,9 @@ class Joins:
         parts
             Which of several pieces each of them is, 0, 1, ...; those in a group keep theirs.
         """
-        groups, pieces = self.groups.copy(), self.pieces.copy()
+        # What a split has left of a group is free, and may have been divided since.
+        groups = np.where(self._are_joined(), self.groups, np.int32(NONE))
+        pieces = self.pieces.copy()
         old = _unique(groups[samples])
         free = samples[groups[samples] == NONE]
         pieces[free] = self.n_used + parts[groups[samples] == NONE]
@@ -196,12 +198,9 @@ class Joins:
         units
             (n,) the first sample of each sample's unit; units stay together, too.
         """
-        inside = np.flatnonzero(self.groups != NONE)
+        inside = np.flatnonzero(self._are_joined())
         if len(inside) == 0:
             return units
-        pairs = _unique(self.groups[inside].astype(np.int64) * self.n_used + self.pieces[inside])
-        whole, n_pieces = np.unique(pairs // self.n_used, return_counts=True)
-        inside = inside[np.isin(self.groups[inside], whole[n_pieces > 1])]
         group = np.unique(self.groups[inside], return_inverse=True)[1].reshape(-1)
         first = units.copy()
         while True:  # a unit can join two groups
@@ -215,6 +214,16 @@ class Joins:
             first = of_unit[units]
             if np.array_equal(first, before):
                 return first
+
+    def _are_joined(self) -> NDArray[np.bool_]:
+        """Return which samples are in a group of two or more pieces."""
+        inside = np.flatnonzero(self.groups != NONE)
+        joined = np.zeros(len(self.groups), bool)
+        if len(inside):
+            keys = self.groups[inside].astype(np.int64) * self.n_used + self.pieces[inside]
+            whole, n_pieces = np.unique(_unique(keys) // self.n_used, return_counts=True)
+            joined[inside] = np.isin(self.groups[inside], whole[n_pieces > 1])
+        return joined
 
     def places(
         self,

@@ -20,7 +20,7 @@ function minSizeAt(n, k) {
 }
 
 function defaultMinSize(n, k) {
-  return Math.max(1, Math.ceil(n / (20 * k)));
+  return Math.max(1, Math.ceil(n / (20 * Math.max(1, k)))); // k is 0 if all images are unsure
 }
 
 function lastMomentWith(tree, k, size) {
