@@ -252,6 +252,6 @@ METHODS = (
         _parametric_tsne,
         {"epochs": 30, "batch_size": 1000, "learning_rate": 1e-3, "perplexity": 30.0},
     ),
-    Method("OURS", _jule, _jule_settings(within=0.0, margin=0.2)),
+    Method("OURS", _jule, _jule_settings(within=0.0, margin=0.2), seeds=3),
     Method("OURS + neighbours", _jule, _jule_settings(), seeds=3),
 )
