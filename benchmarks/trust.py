@@ -32,7 +32,7 @@ from jule.runs.results import RunResults
 
 SEEDS = 3
 PIXELS = ("usps", "digits", "umist", "mnist-test", "cmu-pie", "coil20", "coil100", "mnist")
-ASIDE = ("ytf-frames",)  # not looked at while the rule of the confidence was chosen
+ASIDE = ("ytf-frames",)  # not used to choose the rule of the confidence
 PHOTOS, FLOWER_PIXELS = "flowers17, photos", "flowers17, pixels"
 UNEQUAL = ", unequal"  # at the end of a name: classes of unequal sizes
 SETS = (
