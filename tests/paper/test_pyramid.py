@@ -76,24 +76,30 @@ def test_brightness_and_contrast_do_not_matter(images):
     np.testing.assert_allclose(describe(0.6 * images + 0.3, grid), found, atol=1e-4)
 
 
-def test_histograms_count_the_words_of_every_cell():
+@pytest.mark.parametrize(
+    "weights", [(1.0,), (0.5, 0.5), (0.25, 0.25, 0.5), (0.125, 0.125, 0.25, 0.5)]
+)
+def test_histograms_count_the_words_of_every_cell(weights):
     rng = np.random.default_rng(1)
-    words, cells = rng.integers(0, 3, (2, 20)), rng.integers(0, 16, 20)
-    found = pyramid._histograms(words, cells, 3).reshape(2, 21, 3)
-    expected = np.zeros((2, 21, 3))
-    for image in range(2):
-        for word, cell in zip(words[image], cells, strict=True):
-            row, column = divmod(int(cell), 4)
-            expected[image, 0, word] += 0.25 / 20
-            expected[image, 1 + row // 2 * 2 + column // 2, word] += 0.25 / 20
-            expected[image, 5 + cell, word] += 0.5 / 20
+    finest = 2 ** (len(weights) - 1)
+    words, cells = rng.integers(0, 3, (2, 20)), rng.integers(0, finest**2, 20)
+    found = pyramid._histograms(words, cells, 3, len(weights))
+    expected = [[] for _ in words]
+    for level, weight in enumerate(weights):
+        side = 2**level
+        shares = np.zeros((2, side, side, 3))
+        for image in range(2):
+            for word, cell in zip(words[image], cells, strict=True):
+                row, column = divmod(int(cell), finest)
+                shares[image, row * side // finest, column * side // finest, word] += weight / 20
+            expected[image] += shares[image].ravel().tolist()
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_every_patch_lies_in_the_cell_of_its_centre():
     grid = Grid.fit(28, 28)
     assert grid.shape == (11, 11)
-    cells = grid.cells().reshape(11, 11)
+    cells = grid.cells(4).reshape(11, 11)
     assert cells[0, 0] == 0
     assert cells[-1, -1] == 15
     # Patches start at 0, 2, ..., 20; the centre of the fourth, at pixel 10, is in the second cell.

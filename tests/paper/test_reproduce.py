@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jule.cli import app
-from jule.paper.records import read_record
+from jule.paper.records import read_record, write_record
 
 
 @pytest.fixture
@@ -21,8 +21,21 @@ def test_experiments_are_listed_with_what_is_measured(reproduce):
     for arguments in ((), ("--list",)):
         done = reproduce(*arguments)
         assert done.exit_code == 0
-        for shown in ("raw-gdl", "0 of 7", "joint", "0 of 27"):
+        for shown in ("raw-gdl ", "0 of 7 measured, takes 5 min", "joint ", "0 of 27 measured"):
             assert shown in done.output
+
+
+def test_the_list_says_how_many_numbers_reach_the_papers_and_which_data_is_missing(
+    reproduce, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("JULE_DATA", str(tmp_path / "nothing"))
+    for name, nmi in (("usps", 0.9), ("umist", 0.1)):
+        record = {"scores": {"nmi": nmi, "ac": nmi}}
+        write_record(tmp_path / f"results/clustering/raw/k-means/{name}-0.json", record)
+    lines = reproduce("--list").output.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("table3 "))
+    assert "1 of 2 numbers reach the paper's" in lines[at + 1]
+    assert "usps (missing)" in lines[at + 2]
 
 
 def test_an_experiment_is_measured_once_and_its_table_printed(reproduce, tmp_path):

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jule.cli.numbers import whole
-from jule.cli.output import say, say_table
+from jule.cli.output import say
 
 if TYPE_CHECKING:
     from jule.paper.experiment import Experiment, Request
 
 RESULTS = Path("results")
+NAME_WIDTH = 17  # of the longest name, and a gap
 
 
 def reproduce(
@@ -63,6 +64,7 @@ def reproduce(
     Interrupted runs are resumed.
     In a checkout, the tables are written to README.md and docs/.
     Otherwise, or with --results, they are printed.
+    --list shows how much of each is measured, and how many numbers reach the paper's.
 
     Examples:
 
@@ -121,18 +123,29 @@ def _missing_data(experiment: Experiment) -> list[str]:
 
 
 def _list_experiments(results: Path) -> None:
+    """Print, per experiment, what it reproduces, how far it has got and how long it takes.
+
+    In columns, these would be a word wide on a terminal of 80 characters.
+    """
     from jule.paper.driver import count_records
+    from jule.paper.overview import count_reached
     from jule.paper.registry import EXPERIMENTS
 
-    rows = []
     for experiment in EXPERIMENTS.values():
         missing = _missing_data(experiment)
-        sets = ", ".join(
-            f"{name} (missing)" if name in missing else name for name in experiment.datasets
-        )
-        measured = "{} of {}".format(*count_records(experiment, results))
-        rows.append((experiment.name, experiment.title, sets, measured, experiment.expected))
-    say_table(["name", "what it reproduces", "data sets", "measured", "time for all"], rows)
+        measured, cells = count_records(experiment, results)
+        reached, numbers = count_reached(experiment.comparisons(results))
+        state = [f"{measured} of {cells} measured"]
+        if numbers:
+            state.append(f"{reached} of {numbers} numbers reach the paper's")
+        sets = (f"{name} (missing)" if name in missing else name for name in experiment.datasets)
+        lines = [
+            experiment.title,
+            ", ".join([*state, f"takes {experiment.expected}"]),
+            f"on {', '.join(sets)}",
+        ]
+        for name, line in zip((experiment.name, "", ""), lines, strict=True):
+            say(f"{name:{NAME_WIDTH}}{line}")
 
 
 def _write_files(experiments: list[Experiment], results: Path) -> list[Path]:

@@ -261,7 +261,7 @@ class Table10(ClusteringTable):
 
     name = "table10"
     title = "Accuracy on image intensities (Table 10)"
-    expected = "as Table 3"
+    expected = "no time after table3"
     features, score = "raw", "ac"
 
 
@@ -279,7 +279,7 @@ class Table11(ClusteringTable):
 
     name = "table11"
     title = "Accuracy on the learned representation (Table 11)"
-    expected = "as Table 4"
+    expected = "no time after table4"
     features, score = "learned", "ac"
 
 

@@ -31,17 +31,25 @@ from jule.text import match_name
 
 WHOLE = "LBP (whole image)"  # one histogram
 BLOCK = "HOG (one block)"  # of 2 x 2 cells
-COARSE = {BLOCK: "HOG", WHOLE: "LBP"}  # coarse forms of other descriptors
-LARGE = ("mnist-test", "coil100")
+FOUR = "spatial pyramid (four levels)"
 DESCRIPTORS = {  # and their folders
     "spatial pyramid": "spatial-pyramid",
+    FOUR: "spatial-pyramid-four-levels",
     "HOG": "hog",
     BLOCK: "hog-one-block",
     "LBP": "lbp",
     WHOLE: "lbp-whole-image",
 }
-# The descriptor of each data set in the paper, which does not say what it used for FRGC.
-PAPERS = {"coil100": "spatial pyramid", "mnist-test": "HOG", "umist": "LBP", "frgc": "LBP"}
+LEVELS = {"spatial pyramid": 3, FOUR: 4}
+# Forms of the descriptor that each data set has in the paper, which says neither which form it is
+# nor what it used for FRGC. The first one counts.
+PAPERS = {
+    "coil100": (FOUR, "spatial pyramid"),
+    "mnist-test": ("HOG", BLOCK),
+    "umist": ("LBP", WHOLE),
+    "frgc": ("LBP", WHOLE),
+}
+ONLY_PAPERS = (FOUR, BLOCK, WHOLE)  # measured where the paper has that descriptor
 # SC-LS is made for samples of unit length. N-Cuts comes closer to the paper without scaling.
 PREPARATION: dict[str, Preparation] = {"SC-LS": "l2", "N-Cuts": "none", "AC-PIC": "l2"}
 SEARCHES = RememberedSearches()
@@ -55,38 +63,6 @@ class Features(Experiment):
     expected = "25 min"
     datasets = ("umist", "mnist-test", "coil100")
     options = ("datasets", "seeds", "methods")
-    published = (  # what has been measured so far
-        Request(datasets=("umist",)),
-        Request(
-            datasets=("mnist-test",),
-            methods=(
-                "SC-LS on HOG",
-                "SC-LS on HOG (one block)",
-                "SC-LS on LBP",
-                "AC-PIC on spatial pyramid",
-                "AC-PIC on HOG",
-                "AC-PIC on HOG (one block)",
-                "AC-PIC on LBP",
-            ),
-        ),
-        Request(
-            datasets=("mnist-test",), seeds=1, methods=("SC-LS on spatial pyramid", "N-Cuts on HOG")
-        ),
-        Request(
-            datasets=("coil100",),
-            methods=(
-                "SC-LS on spatial pyramid",
-                "AC-PIC on spatial pyramid",
-                "AC-PIC on HOG",
-                "AC-PIC on LBP",
-            ),
-        ),
-        Request(
-            datasets=("coil100",),
-            seeds=2,
-            methods=("SC-LS on HOG", "SC-LS on LBP", "N-Cuts on spatial pyramid"),
-        ),
-    )
 
     def rows(self) -> list[Row]:
         """Return the methods, with the settings that they have in the clustering tables."""
@@ -103,7 +79,7 @@ class Features(Experiment):
             for seed in range(seeds)  # the methods of a seed share their descriptors
             for name, (row, descriptor) in self._combinations().items()
             if name in chosen and (seed == 0 or _varies(row, descriptor))
-            if request.methods is not None or _is_default(dataset, row, descriptor)
+            if request.methods is not None or _is_default(dataset, descriptor)
         ]
 
     def _combinations(self) -> dict[str, tuple[Row, str]]:
@@ -143,7 +119,7 @@ class Features(Experiment):
             "seed": seed if _varies(row, descriptor) else None,
             "settings": self._settings(cell),
             "nmi": "geometric",
-            "scikit-image": None if descriptor == "spatial pyramid" else version("scikit-image"),
+            "scikit-image": None if descriptor in LEVELS else version("scikit-image"),
             "seconds of the descriptors": seconds,
             "seconds": time.perf_counter() - start + SEARCHES.seconds_saved - saved,
             "scores": scores(data.labels, labels),
@@ -163,7 +139,7 @@ class Features(Experiment):
 
     def comparisons(self, results: Path) -> list[Comparison]:
         found = []
-        for dataset, descriptor in PAPERS.items():
+        for dataset, (descriptor, *_) in PAPERS.items():
             for row in self.rows():
                 values = _values(results, _path(descriptor, row, dataset, "[0-9]*"))
                 papers = paper_score(row.method, dataset, "features").nmi
@@ -203,30 +179,21 @@ def _path(descriptor: str, row: Row, dataset: str, seed: int | str) -> str:
     return f"{Features.name}/{DESCRIPTORS[descriptor]}/{row.slug}/{dataset}-{seed}.json"
 
 
-def _is_default(dataset: str, row: Row, descriptor: str) -> bool:
-    """Return whether a combination is measured if nothing is asked for.
-
-    N-Cuts compares all pairs of images, which takes minutes on large sets. The coarse descriptors
-    are there to be compared with the paper's numbers.
-    """
-    is_papers = PAPERS.get(dataset) == COARSE.get(descriptor, descriptor)
-    is_quick = row.method != "N-Cuts" or dataset not in LARGE
-    return is_papers or (is_quick and descriptor not in COARSE)
+def _is_default(dataset: str, descriptor: str) -> bool:
+    """Return whether a descriptor of a data set is measured if nothing is asked for."""
+    return descriptor in PAPERS.get(dataset, ()) or descriptor not in ONLY_PAPERS
 
 
 def _varies(row: Row, descriptor: str) -> bool:
     """Return whether the result depends on the seed, which also chooses a vocabulary."""
-    return row.is_random or descriptor == "spatial pyramid"
+    return row.is_random or descriptor in LEVELS
 
 
 def _papers(method: str, dataset: str, kind: str) -> str:
-    """Return the paper's NMI on pixels, or on the one descriptor that it has for a data set.
-
-    The paper does not say how coarse its descriptors are.
-    """
+    """Return the paper's NMI on pixels, or on the descriptor that it has for a data set."""
     if kind == "pixels":
         value = paper_score(method, dataset).nmi
-    elif PAPERS.get(dataset) == COARSE.get(kind, kind):
+    elif kind in PAPERS.get(dataset, ()):
         value = paper_score(method, dataset, "features").nmi
     else:
         value = None
@@ -263,7 +230,7 @@ def _describe(
 
     The latest ones are cached, for the other methods.
     """
-    key = dataset, descriptor, seed if descriptor == "spatial pyramid" else 0
+    key = dataset, descriptor, seed if descriptor in LEVELS else 0
     if key not in _described:
         start = time.perf_counter()
         images = grey(_load(dataset).images)
@@ -278,7 +245,8 @@ def _describe(
             vectors = lbp(images, cells=1, progress=progress)
         else:
             scaled = images / np.float32(255)
-            vectors = spatial_pyramid(scaled, seed=seed, progress=progress)
+            levels = LEVELS[descriptor]
+            vectors = spatial_pyramid(scaled, n_levels=levels, seed=seed, progress=progress)
         _described.clear()
         _described[key] = vectors, time.perf_counter() - start
     return _described[key]

@@ -29,9 +29,20 @@ def overview(experiments: Iterable[Experiment], results: Path) -> str:
     return markdown([*header, "furthest below"], rows)
 
 
+def count_reached(found: list[Comparison]) -> tuple[int, int]:
+    """Return how many numbers are at least as good as the paper's, and how many there are.
+
+    Examples
+    --------
+    >>> count_reached([Comparison("USPS, RC", 0.967, 0.913), Comparison("USPS, SF", 0.8, 0.858)])
+    (1, 2)
+    """
+    return sum(one.gain >= -ROUNDING for one in found), len(found)
+
+
 def _counts(found: list[Comparison]) -> list[str]:
     """Return how many numbers there are in all, as good as the paper's, close, and others."""
-    good = sum(one.gain >= -ROUNDING for one in found)
+    good, _ = count_reached(found)
     near = sum(one.gain >= -CLOSE - ROUNDING for one in found)
     return [f"{count}" for count in (len(found), good, near - good, len(found) - near)]
 

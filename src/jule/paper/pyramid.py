@@ -1,4 +1,4 @@
-"""Spatial pyramids: histograms of visual words over 1 x 1, 2 x 2 and 4 x 4 cells of an image.
+"""Spatial pyramids: histograms of visual words over 1 x 1, 2 x 2, 4 x 4 ... cells of an image.
 
 Every step is a product of matrices over a batch of images: the gradients and the pooling into bins
 are linear and separable, and words are found from products of descriptors with the vocabulary.
@@ -25,8 +25,6 @@ ORIENTATIONS, BINS = 8, 4  # of a descriptor: 4 x 4 bins of 8 orientations
 SIGMA, RADIUS = 1.0, 2  # of the derivatives of a Gaussian, in pixels
 LEAST_NORM = 1.0  # descriptors of less contrast are not scaled up; for patches of 16 x 16 pixels
 LARGEST_VALUE = 0.2  # of a descriptor of norm 1
-LEVELS = (1, 2, 4)  # cells per side
-WEIGHTS = (0.25, 0.25, 0.5)  # of the levels
 MAX_DESCRIPTORS = 20_000  # that the vocabulary is made of
 BATCH_VALUES = 2**22  # of oriented gradients held at once
 
@@ -92,9 +90,8 @@ class Grid:
         distances = np.abs(np.arange(side) - centres.reshape(-1, 1)) / width
         return np.maximum(0.0, 1.0 - distances).astype(np.float32)
 
-    def cells(self) -> NDArray[np.intp]:
-        """Return the finest cell of the pyramid that every patch lies in, row by row."""
-        finest = LEVELS[-1]
+    def cells(self, finest: int) -> NDArray[np.intp]:
+        """Return which of finest x finest cells every patch lies in, row by row."""
         rows, columns = (
             ((self._starts(side) + self.patch / 2) * finest / side).astype(np.intp)
             for side in (self.height, self.width)
@@ -105,6 +102,7 @@ class Grid:
 def spatial_pyramid(
     images: NDArray[np.floating],
     *,
+    n_levels: int = 3,
     n_words: int = 200,
     seed: int = 0,
     progress: Progress | None = None,
@@ -115,6 +113,8 @@ def spatial_pyramid(
     ----------
     images
         (n, h, w) grey values from 0 to 1.
+    n_levels
+        Number of levels; the finest has 2^(n_levels - 1) cells per side.
     n_words
         Size of the vocabulary, which K-means finds among the descriptors of the images themselves.
     seed
@@ -125,7 +125,7 @@ def spatial_pyramid(
     Returns
     -------
     (n, 21 n_words) weighted shares of the words: in the whole image, in its 4 quarters, and in its
-    16 sixteenths.
+    16 sixteenths; with four levels, (n, 85 n_words), and so on.
 
     Examples
     --------
@@ -135,13 +135,14 @@ def spatial_pyramid(
     ((30, 210), 1.0)
     """
     grid = Grid.fit(*images.shape[1:])
+    cells = grid.cells(2 ** (n_levels - 1))
     words = _vocabulary(images, grid, n_words, seed)
     half_norms = 0.5 * np.einsum("wd,wd->w", words, words)
     parts = []
     for start, batch in _batches(images):
         found = describe(batch, grid)
         nearest = np.argmax(found @ words.T - half_norms, axis=-1)
-        parts.append(_histograms(nearest, grid.cells(), len(words)))
+        parts.append(_histograms(nearest, cells, len(words), n_levels))
         if progress is not None:
             progress("spatial pyramid", (start + len(batch)) / len(images))
     return np.concatenate(parts)
@@ -226,8 +227,12 @@ def _vocabulary(images: NDArray[np.floating], grid: Grid, n_words: int, seed: in
     return centres
 
 
-def _histograms(words: NDArray[np.integer], cells: NDArray[np.integer], n_words: int) -> Floats:
+def _histograms(
+    words: NDArray[np.integer], cells: NDArray[np.integer], n_words: int, n_levels: int
+) -> Floats:
     """Return the weighted shares of the words in all cells of the pyramid.
+
+    The finest level counts half, the next one a quarter, and so on; the first two count the same.
 
     Parameters
     ----------
@@ -237,14 +242,17 @@ def _histograms(words: NDArray[np.integer], cells: NDArray[np.integer], n_words:
         (patches,) finest cell of every patch.
     n_words
         Size of the vocabulary.
+    n_levels
+        Number of levels.
     """
     n, n_patches = words.shape
-    finest = LEVELS[-1]
+    finest = 2 ** (n_levels - 1)
     places = (np.arange(n)[:, None] * finest**2 + cells) * n_words + words
     counts = np.bincount(places.ravel(), minlength=n * finest**2 * n_words)
     counts = counts.reshape(n, finest, finest, n_words) / n_patches
     levels = []
-    for side, weight in zip(LEVELS, WEIGHTS, strict=True):
+    for level in range(n_levels):
+        side, weight = 2**level, 2.0 ** (max(level, 1) - n_levels)
         step = finest // side
         blocks = counts.reshape(n, side, step, side, step, n_words).sum(axis=(2, 4))
         levels.append(weight * blocks.reshape(n, -1))
