@@ -12,7 +12,7 @@ from jule.paper.reducers import (
     joint_similarities,
     train_autoencoder,
     train_parametric_tsne,
-    tsne_loss,
+    tsne_gradient,
 )
 
 
@@ -38,37 +38,64 @@ def test_digits_are_told_apart_in_few_dimensions(train, digits):
     assert error(network, digits) < 0.25  # at random it is 0.75
 
 
-def test_similarities_have_the_perplexity_that_was_asked_for():
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 5))).double()
-    similar = joint_similarities(x, 10.0)
+def slow_similarities(x, perplexity):
+    """Return t-SNE's similarities, sample by sample, of all others."""
+    n = len(x)
+    shares = np.zeros((n, n))
+    for i in range(n):
+        squared = ((x - x[i]) ** 2).sum(axis=1)
+        low, high = -5.0, 5.0  # logarithms of precisions
+        for _ in range(60):
+            middle = (low + high) / 2
+            weights = np.exp(-squared * np.exp(middle))
+            weights[i] = 0
+            shares[i] = weights / weights.sum()
+            entropy = -sum(p * np.log(p) for p in shares[i] if p > 0)
+            low, high = (middle, high) if entropy > np.log(perplexity) else (low, middle)
+    return (shares + shares.T) / (2 * n)
+
+
+def test_similarities_are_those_of_slow_loops():
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    similar = joint_similarities(torch.from_numpy(x), 13.0)  # three times 13 are all others
+    np.testing.assert_allclose(similar, slow_similarities(x, 13.0), atol=1e-9)
     assert similar.sum().item() == pytest.approx(1.0)
-    np.testing.assert_allclose(similar, similar.T)
-    assert (similar.diagonal() == 0).all()
-    # Undo the averaging for two groups far apart: then all similarities are within groups.
+
+
+def test_samples_that_are_far_apart_have_no_similarity():
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 5)))
     near = joint_similarities(torch.cat([x[:20], x[20:] + 100]), 5.0)
     assert near[:20, 20:].sum() < 1e-6
+    assert (near.diagonal() == 0).all()
 
 
-def test_the_divergence_is_least_where_both_agree():
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(12, 2)))
-    norms = torch.cdist(x, x).square()
-    kernel = (1 / (1 + norms)).fill_diagonal_(0.0)
-    similar = kernel / kernel.sum()
-    entropy = -(similar * similar.clamp_min(1e-300).log()).sum()
-    assert tsne_loss(x, similar, 1).item() == pytest.approx(entropy.item())
-    for scale in (0.5, 2.0):
-        assert tsne_loss(scale * x, similar, 1) > entropy
+def test_copies_have_similarities_too():
+    similar = joint_similarities(torch.zeros(9, 3), 2.0)
+    assert similar.sum().item() == pytest.approx(1.0)
+    assert torch.isfinite(similar).all()
 
 
-@pytest.mark.parametrize("freedom", [1, 9])
-def test_the_kernel_has_its_degrees_of_freedom(freedom):
-    x = torch.tensor([[0.0], [1.0], [3.0]], dtype=torch.float64)
-    similar = torch.full((3, 3), 1 / 6, dtype=torch.float64).fill_diagonal_(0.0)
-    pairs = [(0, 1), (0, 2), (1, 2)]
+def slow_divergence(x, similar, freedom):
+    """Return the Kullback-Leibler divergence of t-SNE, pair by pair, without its constant."""
+    pairs = [(i, j) for i in range(len(x)) for j in range(len(x)) if i != j]
     kernel = {
-        pair: (1 + (x[pair[0]] - x[pair[1]]).item() ** 2 / freedom) ** (-(freedom + 1) / 2)
-        for pair in pairs
+        (i, j): (1 + ((x[i] - x[j]) ** 2).sum() / freedom) ** (-(freedom + 1) / 2) for i, j in pairs
     }
-    total = 2 * sum(kernel.values())
-    expected = -sum(2 / 6 * np.log(kernel[pair] / total) for pair in pairs)
-    assert tsne_loss(x, similar, freedom).item() == pytest.approx(expected)
+    total = sum(kernel.values())
+    return -sum(similar[pair] * torch.log(kernel[pair] / total) for pair in pairs)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 9])
+def test_the_gradient_is_that_of_the_divergence(freedom):
+    rng = np.random.default_rng(freedom)
+    x = torch.from_numpy(rng.normal(size=(7, 3))).requires_grad_()
+    similar = joint_similarities(torch.from_numpy(rng.normal(size=(7, 4))), 2.0)
+    slow_divergence(x, similar, freedom).backward()
+    found = tsne_gradient(x.detach(), similar, freedom)
+    np.testing.assert_allclose(found, x.grad, atol=1e-9)
+
+
+def test_the_gradient_is_zero_where_both_agree():
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(12, 2)))
+    kernel = (1 / (1 + torch.cdist(x, x).square())).fill_diagonal_(0.0)
+    np.testing.assert_allclose(tsne_gradient(x, kernel / kernel.sum(), 1), 0, atol=1e-12)
