@@ -1,4 +1,4 @@
-"""The networks of the experiment on embeddings, and the loss of t-SNE."""
+"""The networks of the experiment on embeddings, and the gradient of t-SNE."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ def test_digits_are_told_apart_in_few_dimensions(train, digits):
     assert error(network, digits) < 0.25  # at random it is 0.75
 
 
-def slow_similarities(x, perplexity):
-    """Return t-SNE's similarities, sample by sample, of all others."""
+def slow_similarities(x, perplexity, k):
+    """Return t-SNE's similarities, sample by sample, from the k nearest neighbours of each."""
     n = len(x)
     shares = np.zeros((n, n))
     for i in range(n):
@@ -48,6 +48,7 @@ def slow_similarities(x, perplexity):
         for _ in range(60):
             middle = (low + high) / 2
             weights = np.exp(-squared * np.exp(middle))
+            weights[np.argsort(squared)[k + 1 :]] = 0
             weights[i] = 0
             shares[i] = weights / weights.sum()
             entropy = -sum(p * np.log(p) for p in shares[i] if p > 0)
@@ -55,10 +56,11 @@ def slow_similarities(x, perplexity):
     return (shares + shares.T) / (2 * n)
 
 
-def test_similarities_are_those_of_slow_loops():
+@pytest.mark.parametrize(("perplexity", "k"), [(13.0, 39), (5.0, 15)])
+def test_similarities_are_those_of_slow_loops(perplexity, k):
     x = np.random.default_rng(0).normal(size=(40, 5))
-    similar = joint_similarities(torch.from_numpy(x), 13.0)  # three times 13 are all others
-    np.testing.assert_allclose(similar, slow_similarities(x, 13.0), atol=1e-9)
+    similar = joint_similarities(torch.from_numpy(x), perplexity)
+    np.testing.assert_allclose(similar, slow_similarities(x, perplexity, k), atol=1e-9)
     assert similar.sum().item() == pytest.approx(1.0)
 
 
@@ -99,3 +101,14 @@ def test_the_gradient_is_zero_where_both_agree():
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(12, 2)))
     kernel = (1 / (1 + torch.cdist(x, x).square())).fill_diagonal_(0.0)
     np.testing.assert_allclose(tsne_gradient(x, kernel / kernel.sum(), 1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("spread", "offset"), [(1e4, 0.0), (20.0, 500.0)])
+def test_the_gradient_is_accurate_for_positions_that_are_far_away(spread, offset):
+    """In float32, powers of the kernel would be rounded to 0, and large values lose digits."""
+    rng = np.random.default_rng(0)
+    similar = joint_similarities(torch.from_numpy(rng.normal(size=(50, 4))), 5.0)
+    x = torch.from_numpy(spread * rng.normal(size=(50, 30)) + offset)
+    exact = tsne_gradient(x, similar, 29)
+    found = tsne_gradient(x.float(), similar.float(), 29)
+    np.testing.assert_allclose(found, exact, atol=1e-3 * exact.abs().max().item())

@@ -28,7 +28,7 @@ from jule.backward.plan import OUTPUTS
 HIDDEN = (500, 500, 2000)
 AT_ONCE = 2000  # samples that are embedded at once
 HALVINGS = 40  # of the interval in which the width of a Gaussian is searched
-NEIGHBORS = 3  # that have similarities in t-SNE, times the perplexity
+NEIGHBORS_PER_PERPLEXITY = 3  # samples beyond these have no similarity in t-SNE
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,9 @@ def train_parametric_tsne(
         which = next(order)
         positions = network(torch.from_numpy(samples[batches[which]]))
         gradient = tsne_gradient(positions.detach(), similar[which], max(1, n_components - 1))
-        pulled: Tensor = (positions * gradient).sum()  # whose gradient is that of t-SNE
-        return pulled
+        # Not the divergence itself, but a function of the positions that has the same gradient.
+        linear: Tensor = (positions * gradient).sum()
+        return linear
 
     _minimise(network, loss, fitting.epochs * n_batches, fitting, progress)
     return network
@@ -177,8 +178,9 @@ def joint_similarities(x: Tensor, perplexity: float) -> Tensor:
     """Return t-SNE's similarities of samples, (n, n), which sum to 1.
 
     The similarities to one sample are Gaussian, with the width at which their perplexity is as
-    given; both directions are averaged. Only the neighbours of a sample count, three times as many
-    as the perplexity: those of others are next to nothing.
+    given; both directions are averaged. As in Barnes-Hut t-SNE, only the nearest neighbours of a
+    sample have similarities, three times as many as the perplexity; the others would add a few per
+    cent.
 
     Examples
     --------
@@ -187,7 +189,9 @@ def joint_similarities(x: Tensor, perplexity: float) -> Tensor:
     """
     n = len(x)
     squared = torch.cdist(x, x).square().fill_diagonal_(torch.inf)
-    near, which = squared.topk(min(n - 1, round(NEIGHBORS * perplexity)), largest=False)
+    near, which = squared.topk(
+        min(n - 1, round(NEIGHBORS_PER_PERPLEXITY * perplexity)), largest=False
+    )
     near = near / near.mean().clamp_min(1e-12)
     low, high = torch.full((n, 1), -20.0), torch.full((n, 1), 20.0)  # logarithms of precisions
     for _ in range(HALVINGS):
@@ -202,7 +206,7 @@ def joint_similarities(x: Tensor, perplexity: float) -> Tensor:
 
 @torch.no_grad()
 def tsne_gradient(positions: Tensor, similar: Tensor, freedom: int) -> Tensor:
-    """Return the gradient of t-SNE's Kullback-Leibler divergence by the positions.
+    """Return the gradient of t-SNE's Kullback-Leibler divergence with respect to the positions.
 
     With k_ij = 1 / (1 + |y_i - y_j|^2 / f), and q_ij = k_ij^((f + 1) / 2) divided by the sum over
     all pairs, it is 2 (f + 1) / f * sum over j of (p_ij - q_ij) k_ij (y_i - y_j). In this form, a
@@ -220,16 +224,18 @@ def tsne_gradient(positions: Tensor, similar: Tensor, freedom: int) -> Tensor:
     Examples
     --------
     >>> similar = torch.tensor([[0.0, 0.5], [0.5, 0.0]])  # two samples: nothing to improve
-    >>> tsne_gradient(torch.tensor([[0.0], [1.0]]), similar, 1).tolist()
-    [[0.0], [0.0]]
+    >>> tsne_gradient(torch.tensor([[0.0], [1.0]]), similar, 1).abs().max().item()
+    0.0
     """
-    norms = positions.square().sum(dim=1)
-    kernel = torch.addmm(norms.expand(len(norms), -1), positions, positions.T, alpha=-2.0)
+    y = positions - positions.mean(dim=0)  # float32 loses digits far from the origin
+    norms = y.square().sum(dim=1)
+    kernel = torch.addmm(norms.expand(len(norms), -1), y, y.T, alpha=-2.0)
     kernel.add_(norms[:, None]).clamp_min_(0.0).div_(freedom).add_(1.0).reciprocal_()
-    pulls = kernel.clone() if freedom == 1 else kernel.pow((freedom + 1) / 2)
-    total = pulls.fill_diagonal_(0.0).sum()
-    pulls.mul_(-1.0 / total).add_(similar).mul_(kernel)
-    gradient = pulls.sum(dim=1, keepdim=True) * positions - pulls @ positions
+    kernel.fill_diagonal_(0.0)
+    # Relative to the largest one, so that powers of small values are not all rounded to 0.
+    pulls = (kernel / kernel.max()).pow_((freedom + 1) / 2)
+    pulls.mul_(-1.0 / pulls.sum()).add_(similar).mul_(kernel)
+    gradient = pulls.sum(dim=1, keepdim=True) * y - pulls @ y
     return gradient * (2.0 * (freedom + 1) / freedom)
 
 
