@@ -106,6 +106,16 @@ def test_every_patch_lies_in_the_cell_of_its_centre():
     assert cells[0].tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3]
 
 
+def test_patches_of_large_images_lie_in_all_cells():
+    assert np.unique(Grid.fit(128, 128).cells(8)).tolist() == list(range(64))
+
+
+def test_pyramids_have_at_least_one_level(images):
+    assert spatial_pyramid(images, n_levels=1, n_words=7).shape == (6, 7)
+    with pytest.raises(ValueError, match="n_levels must be at least 1, got 0"):
+        spatial_pyramid(images, n_levels=0)
+
+
 def test_pyramids_depend_on_neither_batches_nor_other_images(images, monkeypatch):
     found = spatial_pyramid(images, n_words=7, seed=3)
     assert found.shape == (6, 21 * 7)

@@ -21,8 +21,17 @@ def test_experiments_are_listed_with_what_is_measured(reproduce):
     for arguments in ((), ("--list",)):
         done = reproduce(*arguments)
         assert done.exit_code == 0
-        for shown in ("raw-gdl ", "0 of 7 measured, takes 5 min", "joint ", "0 of 27 measured"):
+        for shown in ("raw-gdl ", "0 of 7 measured, 5 min", "joint ", "0 of 27 measured"):
             assert shown in done.output
+        assert max(map(len, done.output.splitlines())) <= 80
+
+
+def listed(output, name):
+    """Return the lines of one experiment as one text."""
+    lines = output.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith(f"{name} "))
+    end = next(n for n in range(start + 1, len(lines)) if not lines[n].startswith(" "))
+    return " ".join(" ".join(lines[start:end]).split())
 
 
 def test_the_list_says_how_many_numbers_reach_the_papers_and_which_data_is_missing(
@@ -30,12 +39,23 @@ def test_the_list_says_how_many_numbers_reach_the_papers_and_which_data_is_missi
 ):
     monkeypatch.setenv("JULE_DATA", str(tmp_path / "nothing"))
     for name, nmi in (("usps", 0.9), ("umist", 0.1)):
-        record = {"scores": {"nmi": nmi, "ac": nmi}}
+        record = {"scores": {"nmi": nmi, "ac": nmi}, "settings": {}}
         write_record(tmp_path / f"results/clustering/raw/k-means/{name}-0.json", record)
-    lines = reproduce("--list").output.splitlines()
-    at = next(number for number, line in enumerate(lines) if line.startswith("table3 "))
-    assert "1 of 2 numbers reach the paper's" in lines[at + 1]
-    assert "usps (missing)" in lines[at + 2]
+    found = listed(reproduce("--list").output, "table3")
+    assert "0 of 335 measured, 1 of 2 numbers match or beat the paper's" in found  # other settings
+    assert "missing: umist, coil20," in found
+
+
+def test_a_damaged_record_does_not_end_the_list(reproduce, tmp_path):
+    path = tmp_path / "results" / "raw-gdl" / "usps.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"scores": ')
+    done = reproduce("--list")
+    assert done.exit_code == 0
+    assert "a result cannot be read (results/raw-gdl/usps.json is not a result" in listed(
+        done.output, "raw-gdl"
+    )
+    assert "embedding" in done.output
 
 
 def test_an_experiment_is_measured_once_and_its_table_printed(reproduce, tmp_path):

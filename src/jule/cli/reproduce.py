@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from jule.paper.experiment import Experiment, Request
 
 RESULTS = Path("results")
-NAME_WIDTH = 17  # of the longest name, and a gap
 
 
 def reproduce(
@@ -64,7 +65,8 @@ def reproduce(
     Interrupted runs are resumed.
     In a checkout, the tables are written to README.md and docs/.
     Otherwise, or with --results, they are printed.
-    --list shows how much of each is measured, and how many numbers reach the paper's.
+    --list shows how much of each experiment has been measured, and how many of its numbers match
+    or beat the paper's.
 
     Examples:
 
@@ -125,27 +127,40 @@ def _missing_data(experiment: Experiment) -> list[str]:
 def _list_experiments(results: Path) -> None:
     """Print, per experiment, what it reproduces, how far it has got and how long it takes.
 
-    In columns, these would be a word wide on a terminal of 80 characters.
+    In the columns of a table, these would be a word wide on a terminal of 80 characters.
     """
-    from jule.paper.driver import count_records
-    from jule.paper.overview import count_reached
     from jule.paper.registry import EXPERIMENTS
 
+    indent = max(map(len, EXPERIMENTS)) + 2
+    width = max(20, shutil.get_terminal_size().columns - indent)
     for experiment in EXPERIMENTS.values():
-        missing = _missing_data(experiment)
+        paragraphs = [
+            experiment.title,
+            f"{_state(experiment, results)}, {experiment.expected}",
+            f"on {', '.join(experiment.datasets)}",
+        ]
+        if missing := _missing_data(experiment):
+            paragraphs.append(f"missing: {', '.join(missing)}")
+        lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, width)]
+        say(f"{experiment.name:{indent}}{lines[0]}")
+        for line in lines[1:]:
+            say(" " * indent + line)
+
+
+def _state(experiment: Experiment, results: Path) -> str:
+    """Return how much of an experiment is measured, and how it compares with the paper."""
+    from jule.paper.driver import count_records
+    from jule.paper.overview import count_reached
+
+    try:
         measured, cells = count_records(experiment, results)
         reached, numbers = count_reached(experiment.comparisons(results))
-        state = [f"{measured} of {cells} measured"]
-        if numbers:
-            state.append(f"{reached} of {numbers} numbers reach the paper's")
-        sets = (f"{name} (missing)" if name in missing else name for name in experiment.datasets)
-        lines = [
-            experiment.title,
-            ", ".join([*state, f"takes {experiment.expected}"]),
-            f"on {', '.join(sets)}",
-        ]
-        for name, line in zip((experiment.name, "", ""), lines, strict=True):
-            say(f"{name:{NAME_WIDTH}}{line}")
+    except (KeyError, ValueError) as error:
+        return f"a result cannot be read ({error})"
+    state = f"{measured} of {cells} measured"
+    if numbers:
+        state += f", {reached} of {numbers} numbers match or beat the paper's"
+    return state
 
 
 def _write_files(experiments: list[Experiment], results: Path) -> list[Path]:

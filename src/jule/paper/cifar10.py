@@ -85,7 +85,7 @@ class Cifar10(Experiment):
 
     name = "cifar10"
     title = "Image classification by codes of patches (Table 8)"
-    expected = "1 h"
+    expected = "2 h"
     datasets = ("cifar10",)
     options = ("datasets", "seeds", "methods")
 

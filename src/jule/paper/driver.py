@@ -65,7 +65,7 @@ def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record
 
 
 def count_records(experiment: Experiment, results: Path) -> tuple[int, int]:
-    """Return how many cells of an experiment have a record, and how many there are.
+    """Return how many cells of an experiment have a current record, and how many there are.
 
     Examples
     --------
@@ -74,5 +74,6 @@ def count_records(experiment: Experiment, results: Path) -> tuple[int, int]:
     (0, 7)
     """
     requests = experiment.requests()
-    paths = {cell.path for request in requests for cell in experiment.cells(request)}
-    return sum((results / path).exists() for path in paths), len(paths)
+    cells = {cell.path: cell for request in requests for cell in experiment.cells(request)}
+    current = (_current_record(experiment, cell, results) for cell in cells.values())
+    return sum(record is not None for record in current), len(cells)

@@ -40,7 +40,7 @@ class Faces(Experiment):
 
     name = "faces"
     title = "Face verification on LFW, trained on YouTube Faces (Table 7)"
-    expected = "40 min"
+    expected = "1 h"
     datasets = ("ytf-frames", TESTED_ON)
     options = ("datasets", "seeds")
     published = (Request(datasets=("ytf-frames",)),)

@@ -114,7 +114,8 @@ def spatial_pyramid(
     images
         (n, h, w) grey values from 0 to 1.
     n_levels
-        Number of levels; the finest has 2^(n_levels - 1) cells per side.
+        Number of levels, at least 1; the finest has 2^(n_levels - 1) cells per side. In small
+        images, outer cells may hold no patch.
     n_words
         Size of the vocabulary, which K-means finds among the descriptors of the images themselves.
     seed
@@ -124,8 +125,8 @@ def spatial_pyramid(
 
     Returns
     -------
-    (n, 21 n_words) weighted shares of the words: in the whole image, in its 4 quarters, and in its
-    16 sixteenths; with four levels, (n, 85 n_words), and so on.
+    (n, n_words (4^n_levels - 1) / 3) weighted shares of the words: in the whole image, in its 4
+    quarters, in its 16 sixteenths, and so on.
 
     Examples
     --------
@@ -134,6 +135,8 @@ def spatial_pyramid(
     >>> found.shape, found.sum(axis=1).round(3).min().item()
     ((30, 210), 1.0)
     """
+    if n_levels < 1:
+        raise ValueError(f"n_levels must be at least 1, got {n_levels}")
     grid = Grid.fit(*images.shape[1:])
     cells = grid.cells(2 ** (n_levels - 1))
     words = _vocabulary(images, grid, n_words, seed)
@@ -232,7 +235,8 @@ def _histograms(
 ) -> Floats:
     """Return the weighted shares of the words in all cells of the pyramid.
 
-    The finest level counts half, the next one a quarter, and so on; the first two count the same.
+    The finest level has the weight 1/2, the next one 1/4, and so on; the two coarsest ones have the
+    same, so that all weights add up to 1.
 
     Parameters
     ----------
