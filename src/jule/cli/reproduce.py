@@ -136,7 +136,7 @@ def _list_experiments(results: Path) -> None:
     for experiment in EXPERIMENTS.values():
         paragraphs = [
             experiment.title,
-            f"{_state(experiment, results)}, {experiment.expected}",
+            *_state(experiment, results),
             f"on {', '.join(experiment.datasets)}",
         ]
         if missing := _missing_data(experiment):
@@ -147,7 +147,7 @@ def _list_experiments(results: Path) -> None:
             say(" " * indent + line)
 
 
-def _state(experiment: Experiment, results: Path) -> str:
+def _state(experiment: Experiment, results: Path) -> list[str]:
     """Return how much of an experiment is measured, and how it compares with the paper."""
     from jule.paper.driver import count_records
     from jule.paper.overview import count_reached
@@ -156,10 +156,10 @@ def _state(experiment: Experiment, results: Path) -> str:
         measured, cells = count_records(experiment, results)
         reached, numbers = count_reached(experiment.comparisons(results))
     except (KeyError, ValueError) as error:
-        return f"a result cannot be read ({error})"
-    state = f"{measured} of {cells} measured"
+        return [f"a result cannot be read ({error})"]
+    state = [f"{measured} of {cells} measured; all of them take {experiment.expected}"]
     if numbers:
-        state += f", {reached} of {numbers} numbers match or beat the paper's"
+        state.append(f"{reached} of {numbers} numbers match or beat the paper's")
     return state
 
 

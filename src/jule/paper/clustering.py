@@ -261,7 +261,7 @@ class Table10(ClusteringTable):
 
     name = "table10"
     title = "Accuracy on image intensities (Table 10)"
-    expected = "with the runs of table3"
+    expected = "nothing beyond table3"
     features, score = "raw", "ac"
 
 
@@ -279,7 +279,7 @@ class Table11(ClusteringTable):
 
     name = "table11"
     title = "Accuracy on the learned representation (Table 11)"
-    expected = "with the runs of table4"
+    expected = "nothing beyond table4"
     features, score = "learned", "ac"
 
 

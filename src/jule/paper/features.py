@@ -43,7 +43,7 @@ DESCRIPTORS = {  # and their folders
 NAME_WIDTH = max(map(len, DESCRIPTORS))
 LEVELS = {"spatial pyramid": 3, FOUR: 4}
 # Forms of the descriptor that each data set has in the paper, which says neither which form it is
-# nor what it used for FRGC. The overview compares the first one, with which most methods score more.
+# nor what it used for FRGC. The first one, with which most methods score more, is in the overview.
 PAPERS = {
     "coil100": (FOUR, "spatial pyramid"),
     "mnist-test": ("HOG", BLOCK),
@@ -130,8 +130,9 @@ class Features(Experiment):
         about, dataset = record["settings"], record["dataset"]
         paper = _papers(about["method"], dataset, about["descriptor"])
         seed = "-" if record["seed"] is None else record["seed"]
+        descriptor = f"{about['descriptor']:{NAME_WIDTH}}"
         return (
-            f"{dataset:11s} {about['method']:6s} on {about['descriptor']:{NAME_WIDTH}s} seed {seed}  "
+            f"{dataset:11s} {about['method']:6s} on {descriptor} seed {seed}  "
             f"NMI {record['scores']['nmi']:.3f}  (paper {paper})  {record['seconds']:.1f} s"
         )
 
