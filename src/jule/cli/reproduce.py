@@ -65,8 +65,7 @@ def reproduce(
     Interrupted runs are resumed.
     In a checkout, the tables are written to README.md and docs/.
     Otherwise, or with --results, they are printed.
-    --list shows how much of each experiment has been measured, and how many of its numbers match
-    or beat the paper's.
+    --list shows what has been measured, and how many numbers match or beat the paper's.
 
     Examples:
 
@@ -141,7 +140,8 @@ def _list_experiments(results: Path) -> None:
         ]
         if missing := _missing_data(experiment):
             paragraphs.append(f"missing: {', '.join(missing)}")
-        lines = [line for paragraph in paragraphs for line in textwrap.wrap(paragraph, width)]
+        wrap = textwrap.TextWrapper(width, break_on_hyphens=False).wrap  # names stay whole
+        lines = [line for paragraph in paragraphs for line in wrap(paragraph)]
         say(f"{experiment.name:{indent}}{lines[0]}")
         for line in lines[1:]:
             say(" " * indent + line)
