@@ -88,6 +88,7 @@ class Cifar10(Experiment):
     expected = "2 h"
     datasets = ("cifar10",)
     options = ("datasets", "seeds", "methods")
+    published = (Request(methods=(KMEANS, JULE, MORE)),)
 
     def cells(self, request: Request) -> list[Cell]:
         names = {name: name for name in COLUMNS}
