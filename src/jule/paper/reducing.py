@@ -251,7 +251,7 @@ METHODS = (
         "Param. t-SNE",
         _parametric_tsne,
         # The perplexity is the same share of a batch as in the original, 30 of 5,000. Smaller
-        # batches give more steps per epoch, and a lower error after as many epochs.
+        # batches give more steps per epoch.
         {"epochs": 30, "batch_size": 2000, "learning_rate": 3e-3, "perplexity": 12.0},
     ),
     Method("OURS", _jule, _jule_settings(within=0.0, margin=0.2)),
