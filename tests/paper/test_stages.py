@@ -6,7 +6,7 @@ import pytest
 from jule.paper.driver import run_experiment
 from jule.paper.experiment import Request
 from jule.paper.records import read_record, write_record
-from jule.paper.stages import Stages, draw_stages, whole_positions
+from jule.paper.stages import Stages, draw_stages, project, whole_positions
 from jule.report.inputs import read_snapshots
 from jule.runs.folder import RunFolder
 
@@ -19,6 +19,31 @@ def test_positions_keep_their_proportions():
     moved = positions - positions.min(axis=0)
     np.testing.assert_allclose(found / 999, moved / moved.max(), atol=6e-4)
     np.testing.assert_array_equal(whole_positions(np.ones((4, 3))), np.zeros((4, 3)))
+
+
+def test_points_are_seen_from_the_front_and_drawn_from_far_to_near():
+    positions = np.random.default_rng(0).integers(0, 999, (200, 3))
+    seen, order = project(positions)
+    # A point straight towards the reader is seen at the same place, and drawn later.
+    towards = np.array([np.cos(np.pi / 3), -np.sin(np.pi / 3), np.tan(np.pi / 6)])
+    near, pair = project(np.rint(1000 * np.stack([np.zeros(3), towards])).astype(int))
+    np.testing.assert_allclose(near[0], near[1], atol=1.0)
+    assert pair.tolist() == [0, 1]
+    # Nothing gets longer, and what is lost is the distance along the line of sight.
+    far = towards / np.linalg.norm(towards)
+    along = positions @ far
+    np.testing.assert_allclose(
+        np.square(seen).sum(axis=1) + along**2, np.square(positions).sum(axis=1)
+    )
+    assert (np.diff(along[order]) >= -1e-6).all()
+
+
+def test_points_at_one_distance_keep_their_order():
+    positions = np.repeat([[5, 3, 1], [0, 0, 0], [9, 9, 9]], 50, axis=0)
+    _, order = project(positions)
+    for start in range(0, 150, 50):
+        kept = order[(order >= start) & (order < start + 50)]
+        assert kept.tolist() == list(range(start, start + 50))
 
 
 def test_the_stages_of_a_run_are_recorded(runs, tmp_path):

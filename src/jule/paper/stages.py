@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SEED = 0  # of the run that is shown
 STEPS = 999  # positions are recorded as whole numbers up to this, which is finer than a pixel
 DPI = 90  # of the points, which are many
+# From where the three dimensions are seen: first turned, and then tilted towards the reader.
+TURN, TILT = np.deg2rad(-60.0), np.deg2rad(30.0)
 
 
 class Stages(Experiment):
@@ -138,6 +140,36 @@ def _numbers(text: str) -> NDArray[np.int64]:
     return np.array(text.split(), np.int64)
 
 
+def project(positions: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return positions (n, 3) as they are seen from a distance, and the order to draw them in.
+
+    Points that are equally far away keep their order, so that a figure is the same on every
+    machine. (The three-dimensional axes of matplotlib do not promise this.)
+
+    Returns
+    -------
+    seen
+        (n, 2) positions to the right and upwards.
+    order
+        The samples from the farthest to the nearest.
+
+    Examples
+    --------
+    >>> seen, order = project(np.array([[0, 0, 0], [0, -9, 0], [0, 0, 1]]))
+    >>> seen.round(2).tolist()
+    [[0.0, 0.0], [-4.5, -3.9], [0.0, 0.87]]
+    >>> order.tolist()
+    [0, 2, 1]
+    """
+    x, y, z = positions.T.astype(np.float64)
+    right = -np.sin(TURN) * x + np.cos(TURN) * y
+    towards = np.cos(TURN) * x + np.sin(TURN) * y
+    up = np.cos(TILT) * z - np.sin(TILT) * towards
+    nearness = np.sin(TILT) * z + np.cos(TILT) * towards
+    order = np.argsort(nearness.round(6), kind="stable")  # the last digits depend on the machine
+    return np.stack([right, up], axis=1), order
+
+
 def draw_stages(stages: Sequence[Mapping[str, Any]]) -> str:
     """Return a figure of the stages of a run side by side, as SVG.
 
@@ -148,24 +180,19 @@ def draw_stages(stages: Sequence[Mapping[str, Any]]) -> str:
     True
     """
 
-    def draw(figure: Figure) -> None:
-        from jule.report.plots import cluster_colours
+    from jule.report.plots import cluster_colours
 
+    def draw(figure: Figure) -> None:
         for place, stage in enumerate(stages):
-            axes = figure.add_subplot(1, len(stages), place + 1, projection="3d")
-            axes.scatter(
-                *(_numbers(stage[axis]) for axis in "xyz"),
-                c=cluster_colours(_numbers(stage["cluster"])),
-                s=4,
-                linewidths=0,
-                depthshade=False,
-                clip_on=False,
-                rasterized=True,
-            )
+            positions = np.stack([_numbers(stage[axis]) for axis in "xyz"], axis=1)
+            seen, order = project(positions)
+            x, y = seen[order].T
+            colours = cluster_colours(_numbers(stage["cluster"]))
+            axes = figure.add_subplot(1, len(stages), place + 1)
+            axes.scatter(x, y, c=[colours[at] for at in order], s=4, linewidths=0, rasterized=True)
             axes.set_title(_title(stage))
             axes.set_axis_off()
-            axes.set_aspect("equal")
-            axes.set_box_aspect(axes.get_box_aspect(), zoom=1.25)  # there are no labels around it
+            axes.set_aspect("equal", adjustable="datalim")  # titles stay in line
 
     return svg(draw, width=3.0 * len(stages), height=3.0, dpi=DPI)
 
