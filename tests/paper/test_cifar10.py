@@ -38,7 +38,7 @@ def test_kmeans_codes_classify_digits(measure):
         assert list(row["held-out accuracies"]) == ["10", "100"]
         assert row["C"] in (10, 100)
     assert set(record["seconds of the stages"]) == {"codes", "features", "svm"}
-    assert record["peak memory in MiB"] > 50
+    assert min(record["peak memory of the stages in MiB"].values()) > 50
     assert "300 0.8" in Cifar10().summary(record)
 
 

@@ -63,7 +63,9 @@ def test_moments_of_similar_rows_lead_to_the_same_classifier(digits):
     assert known.objective == pytest.approx(own.objective, rel=1e-4)
 
 
-def test_moments_add_up_and_can_be_cut(digits):
+@pytest.mark.parametrize("rows_at_once", [2000, 7])
+def test_moments_add_up_and_can_be_cut(digits, rows_at_once, monkeypatch):
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", rows_at_once)
     features = digits[0] + 1000  # far from 0
     moments = Moments(features[0])
     moments.add(features[:700])
@@ -72,6 +74,7 @@ def test_moments_add_up_and_can_be_cut(digits):
     np.testing.assert_allclose(moments.covariance(), expected, rtol=1e-3, atol=0.3)
     part = moments.of(slice(5, 20))
     np.testing.assert_array_equal(part.covariance(), moments.covariance()[5:20, 5:20])
+    np.testing.assert_array_equal(moments.covariance(), moments.covariance().T)
 
 
 def test_features_that_nearly_repeat_are_no_problem():

@@ -1,8 +1,10 @@
 """Time and memory of long measurements: counted by stage, and over interruptions."""
 
 import itertools
+import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from jule.paper import usage
@@ -16,6 +18,7 @@ def path(tmp_path, monkeypatch):
     seconds, memory = itertools.count(0.0, 4.0), itertools.count(100, 7)
     monkeypatch.setattr(usage, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
     monkeypatch.setattr(usage, "peak_memory", lambda: next(memory))
+    monkeypatch.setattr(usage, "reset_peak_memory", lambda: None)
     return tmp_path / "usage.json"
 
 
@@ -27,7 +30,7 @@ def test_seconds_belong_to_the_stage_that_was_begun(path):
     counted.begin("features")
     counted.end()
     assert counted.seconds == {"codes": 8.0, "features": 4.0}
-    assert counted.peak == 114
+    assert counted.peaks == {"codes": 100, "features": 107}
     assert seen == [("codes of conv1", 0.5)]
 
 
@@ -41,7 +44,29 @@ def test_what_was_saved_before_an_interruption_is_counted(path):
     resumed.begin("features")
     resumed.end()
     assert resumed.seconds == {"features": 12.0 + 4.0}
-    assert resumed.peak == read_record(path)["peak memory in MiB"] == 121
+    assert (
+        resumed.peaks == read_record(path)["peak memory of the stages in MiB"] == {"features": 107}
+    )
+
+
+def test_the_memory_of_a_stage_is_the_largest_one_over_interruptions(path, monkeypatch):
+    for used in (300, 200):
+        monkeypatch.setattr(usage, "peak_memory", lambda used=used: used)
+        counted = Usage(path, lambda *_: None)
+        counted.begin("svm")
+        counted.end()
+    assert counted.peaks == {"svm": 300}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux can reset the peak")
+def test_memory_of_an_earlier_stage_does_not_count(tmp_path):
+    counted = Usage(tmp_path / "usage.json", lambda *_: None)
+    counted.begin("large")
+    large = np.ones(30 * 2**20)
+    del large
+    counted.begin("small")
+    counted.end()
+    assert counted.peaks["large"] - counted.peaks["small"] > 200
 
 
 def test_nothing_is_counted_between_stages(path):
@@ -54,5 +79,6 @@ def test_nothing_is_counted_between_stages(path):
 def test_memory_that_is_not_known_is_left_out(path, monkeypatch):
     monkeypatch.setattr(usage, "peak_memory", lambda: None)
     counted = Usage(path, lambda *_: None)
+    counted.begin("codes")
     counted.end()
-    assert counted.peak is None
+    assert counted.peaks == {"codes": None}

@@ -152,7 +152,7 @@ class Cifar10(Experiment):
             "rows": rows,
             "seconds of the stages": usage.seconds,
             "seconds": sum(usage.seconds.values()),
-            "peak memory in MiB": usage.peak,
+            "peak memory of the stages in MiB": usage.peaks,
         }
 
     def summary(self, record: Record) -> str:

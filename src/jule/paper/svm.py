@@ -8,6 +8,7 @@ scikit-learn's ``LinearSVC(C=C / n)`` minimises on standardised features.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 
@@ -73,15 +74,19 @@ class Moments:
         self._near = near.copy()
         self._n = 0
         self._sum = np.zeros(len(near))
-        self._products = np.zeros((len(near), len(near)), np.float32)
+        # Of this symmetric matrix, the upper half is computed, in the order that BLAS adds to it in
+        # place: a second matrix of this size may not fit into memory.
+        self._products = np.zeros((len(near), len(near)), np.float32, order="F")
 
     def add(self, features: Matrix) -> None:
         """Add rows."""
+        from scipy.linalg.blas import ssyrk
+
         for rows in _blocks(features):
             block = features[rows] - self._near
             self._n += len(block)
             self._sum += block.sum(axis=0, dtype=np.float64)
-            self._products += block.T @ block  # numpy computes one half of a symmetric product
+            ssyrk(1.0, block.T, beta=1.0, c=self._products, overwrite_c=True)
 
     def of(self, columns: slice) -> Moments:
         """Return the moments of some of the features; they share memory with these."""
@@ -92,10 +97,14 @@ class Moments:
 
     def covariance(self) -> Matrix:
         """Return the covariance of the features, as a new array."""
-        covariance = self._products / np.float32(self._n)
+        covariance = np.empty(self._products.shape, np.float32)
+        np.divide(self._products.T, np.float32(self._n), out=covariance)  # now the lower half
         mean = (self._sum / self._n).astype(np.float32)
         for rows in _blocks(covariance):
             covariance[rows] -= np.outer(mean[rows], mean)
+            covariance[: rows.start, rows] = covariance[rows, : rows.start].T
+            square = covariance[rows, rows]
+            square[:] = np.tril(square) + np.tril(square, -1).T
         return covariance
 
 
@@ -223,19 +232,25 @@ def _factorize(loss: _Loss, moments: Moments) -> Matrix:
     """Return the Cholesky factor of the Hessian."""
     from scipy.linalg import LinAlgError, cholesky
 
-    std = loss.std.astype(np.float32)
     ridge = 1.0
     while True:
-        hessian = moments.covariance()
-        hessian *= np.float32(2 * loss.c) / std
-        hessian /= std[:, None]
-        hessian.flat[:: len(hessian) + 1] += np.float32(ridge)
-        try:
+        with suppress(LinAlgError):  # float32 may have too few digits for it
             # It is symmetric: its transpose has the order in which LAPACK works in place.
-            factor: Matrix = cholesky(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+            hessian = _hessian(loss, moments, ridge).T
+            factor: Matrix = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
             return factor
-        except LinAlgError:  # float32 has too few digits for it
-            ridge *= 10.0
+        del hessian
+        ridge *= 10.0
+
+
+def _hessian(loss: _Loss, moments: Moments, ridge: float) -> Matrix:
+    """Return the Hessian while all samples are inside the margin, plus `ridge` on its diagonal."""
+    std = loss.std.astype(np.float32)
+    hessian = moments.covariance()
+    hessian *= np.float32(2 * loss.c) / std
+    hessian /= std[:, None]
+    hessian.flat[:: len(hessian) + 1] += np.float32(ridge)
+    return hessian
 
 
 def choose_c(

@@ -1,9 +1,10 @@
-"""Time and memory of a long measurement, counted over interruptions."""
+"""Time and memory of the stages of a long measurement, counted over interruptions."""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from jule.files import write_json
@@ -14,7 +15,7 @@ SAVE_EVERY = 10.0  # seconds
 
 
 class Usage:
-    """Counts the seconds of each stage and the largest memory, and saves them as it goes.
+    """Counts the seconds and the largest memory of each stage, and saves them as it goes.
 
     Parameters
     ----------
@@ -31,14 +32,14 @@ class Usage:
     ...     usage.begin("codes")
     ...     usage.report("codes of conv1", 0.5)
     ...     usage.end()
-    ...     list(usage.seconds)
-    ['codes']
+    ...     list(usage.seconds), list(usage.peaks)
+    (['codes'], ['codes'])
     """
 
     def __init__(self, path: Path, progress: Progress) -> None:
         saved = read_record(path) if path.exists() else {}
         self.seconds: dict[str, float] = saved.get("seconds", {})
-        self.peak: int | None = saved.get("peak memory in MiB")
+        self.peaks: dict[str, int | None] = saved.get("peak memory of the stages in MiB", {})
         self._path, self._progress = path, progress
         self._stage: str | None = None
         self._last = self._saved = time.perf_counter()
@@ -47,6 +48,7 @@ class Usage:
         """Count from now on for a stage."""
         self.end()
         self._stage = stage
+        reset_peak_memory()
 
     def report(self, stage: str, share: float) -> None:
         """Call the progress callback, and save what was counted from time to time."""
@@ -68,21 +70,38 @@ class Usage:
         self._last = now
 
     def _save(self) -> None:
-        used = peak_memory()
-        if used is not None:
-            self.peak = max(used, self.peak or 0)
-        write_json(self._path, {"seconds": self.seconds, "peak memory in MiB": self.peak})
+        if self._stage is not None:
+            used, before = peak_memory(), self.peaks.get(self._stage)
+            self.peaks[self._stage] = used if before is None or used is None else max(used, before)
+        about = {"seconds": self.seconds, "peak memory of the stages in MiB": self.peaks}
+        write_json(self._path, about)
         self._saved = self._last
 
 
+def reset_peak_memory() -> None:
+    """Let `peak_memory` count from now on, where the system can do so (Linux).
+
+    Examples
+    --------
+    >>> reset_peak_memory()
+    """
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_memory() -> int | None:
-    """Return the largest memory that this process has had, in MiB; None where it is not known.
+    """Return the largest memory in MiB since `reset_peak_memory`, or since this process began.
+
+    It is None where it is not known.
 
     Examples
     --------
     >>> peak_memory() is None or peak_memory() > 10
     True
     """
+    with suppress(OSError, ValueError, IndexError):
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0]) // 2**10
     try:
         import resource
     except ImportError:  # Windows
