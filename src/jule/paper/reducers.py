@@ -142,9 +142,9 @@ def train_parametric_tsne(
 ) -> nn.Module:
     """Train a network on the loss of t-SNE within batches.
 
-    The batches are fixed, as van der Maaten has them, so that the similarities of the samples in
-    each are computed once. The Student-t kernel has n_components - 1 degrees of freedom, and at
-    least one.
+    Batches are drawn anew in every epoch, so that a sample meets others of its neighbours each
+    time. Van der Maaten has fixed ones, whose similarities are computed only once. The Student-t
+    kernel has n_components - 1 degrees of freedom, and at least one.
 
     Examples
     --------
@@ -157,15 +157,17 @@ def train_parametric_tsne(
     rng = np.random.default_rng(seed)
     network = fully_connected((samples.shape[1], *HIDDEN, n_components))
     n_batches = math.ceil(len(samples) / fitting.batch_size)
-    batches = np.array_split(rng.permutation(len(samples)), n_batches)
-    similar = [joint_similarities(torch.from_numpy(samples[one]), perplexity) for one in batches]
-
-    order = (which for _ in range(fitting.epochs) for which in rng.permutation(n_batches).tolist())
+    batches = (
+        batch
+        for _ in range(fitting.epochs)
+        for batch in np.array_split(rng.permutation(len(samples)), n_batches)
+    )
 
     def loss() -> Tensor:
-        which = next(order)
-        positions = network(torch.from_numpy(samples[batches[which]]))
-        gradient = tsne_gradient(positions.detach(), similar[which], max(1, n_components - 1))
+        x = torch.from_numpy(samples[next(batches)])
+        positions = network(x)
+        similar = joint_similarities(x, perplexity)
+        gradient = tsne_gradient(positions.detach(), similar, max(1, n_components - 1))
         # Not the divergence itself, but a function of the positions that has the same gradient.
         linear: Tensor = (positions * gradient).sum()
         return linear

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
 
@@ -168,13 +168,12 @@ def _parametric_tsne(
     from jule.paper.reducers import Fitting, apply_network, train_parametric_tsne
 
     train, test = data.intensities()
-    own = dict(settings)
-    perplexity = own.pop("perplexity")
+    fitted = {field.name: settings[field.name] for field in fields(Fitting)}
     network = train_parametric_tsne(
         train,
         dimensions,
-        fitting=Fitting(**own),
-        perplexity=perplexity,
+        fitting=Fitting(**fitted),
+        perplexity=settings["perplexity"],
         seed=seed,
         progress=partial(context.progress, "parametric t-SNE"),
     )
@@ -252,7 +251,13 @@ METHODS = (
         _parametric_tsne,
         # The perplexity is the same share of a batch as in the original, 30 of 5,000. Smaller
         # batches give more steps per epoch.
-        {"epochs": 30, "batch_size": 2000, "learning_rate": 3e-3, "perplexity": 12.0},
+        {
+            "epochs": 30,
+            "batch_size": 2000,
+            "batches": "drawn in every epoch",
+            "learning_rate": 3e-3,
+            "perplexity": 12.0,
+        },
     ),
     Method("OURS", _jule, _jule_settings(within=0.0, margin=0.2)),
     Method("OURS + neighbours", _jule, _jule_settings()),
