@@ -42,12 +42,6 @@ def test_kmeans_codes_classify_digits(measure):
     assert "300 0.8" in Cifar10().summary(record)
 
 
-def test_there_can_be_twice_the_codes(measure):
-    _, record = measure("K-means twice")
-    assert record["settings"]["n_codes"] == 60
-    assert list(record["rows"]["K-means, twice the codes"]) == ["300", "1200"]
-
-
 def test_codes_can_be_learned_on_more_patches(measure):
     _, record = measure("K-means of more patches")
     assert record["settings"]["n_patches"] == 15_000
@@ -72,6 +66,7 @@ def test_layers_of_the_network_classify_digits(measure, tmp_path):
 def test_an_untrained_network_has_features_too(measure):
     _, record = measure("untrained")
     assert record["history"] == []
+    assert list(record["rows"]) == ["conv1, untrained", "conv2, untrained", "conv1&2, untrained"]
     assert record["rows"]["conv1&2, untrained"]["300"]["accuracy"] > 0.7
 
 
@@ -114,13 +109,13 @@ def test_classifiers_that_were_trained_are_not_trained_again(measure):
 def test_what_other_settings_left_behind_is_not_used(measure, tmp_path):
     measure("K-means")
     first = np.load(tmp_path / "work" / "features-000000.npy")
-    measure("K-means twice")
+    measure("untrained")
     assert np.load(tmp_path / "work" / "features-000000.npy").shape[1] == 2 * first.shape[1]
 
 
 def test_cells_are_all_methods_and_seeds():
     cells = Cifar10().cells(Request())
-    assert len({cell.path for cell in cells}) == len(cells) == 3 + 3 + 1 + 1 + 1
+    assert len({cell.path for cell in cells}) == len(cells) == 3 + 3 + 1 + 1
     assert cells[0].path == "cifar10/kmeans/cifar10-0.json"
     assert {settings_of(cell)["sizes"] for cell in cells} == {(5000, 10_000, 25_000, 50_000)}
     with pytest.raises(ValueError, match="cifar10 runs on cifar10, digits, not on 'usps'"):

@@ -9,7 +9,9 @@ from jule.paper.neighborhoods import nearest_neighbor_error
 from jule.paper.reducers import (
     Fitting,
     apply_network,
+    build_image_mapper,
     joint_similarities,
+    principal_components,
     train_autoencoder,
     train_parametric_tsne,
     tsne_gradient,
@@ -112,3 +114,27 @@ def test_the_gradient_is_accurate_for_positions_that_are_far_away(spread, offset
     exact = tsne_gradient(x, similar, 29)
     found = tsne_gradient(x.float(), similar.float(), 29)
     np.testing.assert_allclose(found, exact, atol=1e-3 * exact.abs().max().item())
+
+
+def test_an_image_mapper_adds_to_the_principal_components():
+    images = load_dataset("digits").images[:200]
+    mapper = build_image_mapper(images, 3, 16, spread=5.0)
+    plain = build_image_mapper(images, 3, 16)
+    vectors = images.reshape(200, -1).astype(np.float64)
+    centred = vectors - vectors.mean(axis=0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2][:3]
+    components = centred @ axes.T
+    components *= 5.0 / np.sqrt(components.var(axis=0).sum())
+    added = apply_network(mapper, images) - apply_network(plain, images)
+    for found, expected in zip(added.T, components.T, strict=True):  # signs are arbitrary
+        np.testing.assert_allclose(found * np.sign(found @ expected), expected, atol=1e-3)
+    trained = {name for name, weight in mapper.named_parameters() if weight.requires_grad}
+    assert trained == {name for name, _ in plain.named_parameters()}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_images_that_are_all_alike_have_no_principal_components():
+    images = np.full((5, 4, 4), 7, np.uint8)
+    layer = principal_components(images, 2, spread=5.0)
+    assert torch.isfinite(layer.weight).all()
+    np.testing.assert_allclose(layer(torch.full((1, 16), 7.0)).detach(), 0.0, atol=1e-3)

@@ -69,11 +69,13 @@ class ImageMapper(nn.Module):
         The network for images.
     outputs
         Number of dimensions of the map.
+    start
+        Fixed positions of raw images, to which the network adds; none by default.
     """
 
-    def __init__(self, images: Embedder, outputs: int) -> None:
+    def __init__(self, images: Embedder, outputs: int, start: nn.Module | None = None) -> None:
         super().__init__()
-        self.images = images
+        self.images, self.start = images, start
         self.between = nn.Sequential(nn.BatchNorm1d(OUTPUTS), nn.ReLU())
         self.mapper = Mapper(OUTPUTS, outputs)
 
@@ -81,11 +83,15 @@ class ImageMapper(nn.Module):
         """Map raw images (n, c, h, w) to positions (n, outputs)."""
         features = self.images.body(self.images.scaled(x))  # without the layer that normalises
         positions: Tensor = self.mapper(self.between(features))
-        return positions
+        return positions if self.start is None else positions + self.start(x.flatten(1))
 
 
-def build_image_mapper(images: NDArray, outputs: int, side: int, seed: int = 0) -> ImageMapper:
+def build_image_mapper(
+    images: NDArray, outputs: int, side: int, *, spread: float | None = None, seed: int = 0
+) -> ImageMapper:
     """Build an untrained `ImageMapper`, which sees images at a size of `side` pixels.
+
+    With a spread, it adds to the principal components of the images (see `principal_components`).
 
     Examples
     --------
@@ -94,8 +100,35 @@ def build_image_mapper(images: NDArray, outputs: int, side: int, seed: int = 0) 
     (4, 2)
     """
     embedder = build_embedder(images, min_side=side, max_side=side, normalize=True, seed=seed)
+    start = None if spread is None else principal_components(images, outputs, spread)
     torch.manual_seed(seed)
-    return ImageMapper(embedder, outputs)
+    return ImageMapper(embedder, outputs, start)
+
+
+def principal_components(images: NDArray, n_components: int, spread: float) -> nn.Linear:
+    """Return a fixed layer from raw images to their principal components.
+
+    All components are scaled alike, so that the root of their total variance is `spread`.
+
+    Examples
+    --------
+    >>> images = np.random.default_rng(0).integers(0, 255, (50, 4, 4), np.uint8)
+    >>> layer = principal_components(images, 2, spread=5.0)
+    >>> positions = layer(as_images(images).flatten(1)).detach()
+    >>> round(positions.var(dim=0, correction=0).sum().sqrt().item(), 3)
+    5.0
+    """
+    from sklearn.decomposition import PCA
+
+    vectors = as_images(images).flatten(1).numpy()
+    pca = PCA(n_components, svd_solver="covariance_eigh").fit(vectors)
+    variance = pca.explained_variance_.sum() * (len(vectors) - 1) / len(vectors)
+    scale = spread / max(np.sqrt(variance), 1e-12)
+    axes = torch.from_numpy(np.ascontiguousarray(scale * pca.components_, dtype=np.float32))
+    layer = nn.Linear(vectors.shape[1], n_components).requires_grad_(False)
+    layer.weight.copy_(axes)
+    layer.bias.copy_(-axes @ torch.from_numpy(pca.mean_))
+    return layer
 
 
 def train_autoencoder(
