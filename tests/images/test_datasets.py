@@ -22,6 +22,7 @@ from jule.images import (
     load_pairs,
     read_authors_hdf5,
 )
+from jule.images.datasets import load_videos
 
 Write = Callable[..., Path]
 
@@ -75,6 +76,13 @@ def test_real_sets(
     sizes = np.bincount(dataset.labels)
     assert (sizes.min(), sizes.max(), len(sizes)) == (smallest_class, largest_class, n_classes)
     assert dataset.n_clusters == n_classes
+
+
+def test_every_video_shows_one_person(data_folder: str) -> None:
+    videos, people = load_videos(data_folder), load_dataset("ytf-frames", data_folder).labels
+    assert videos.shape == people.shape
+    assert len(np.unique(videos)) == videos.max() + 1 == 1154
+    assert len({*zip(videos.tolist(), people.tolist(), strict=True)}) == 1154
 
 
 def test_pairs_of_faces_follow_the_restricted_protocol(data_folder: str) -> None:

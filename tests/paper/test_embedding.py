@@ -20,7 +20,7 @@ TINY = {
     "Param. t-SNE": {"epochs": 1, "batch_size": 500},
     "OURS": {"epochs": 1, "side": 16},
     "OURS + neighbours": {"epochs": 1, "side": 16},
-    "OURS + neighbours, on PCA": {"epochs": 1, "side": 16},
+    "OURS + neighbours on PCA": {"epochs": 1, "side": 16},
 }
 
 

@@ -235,6 +235,21 @@ def load_pairs(folder: str | os.PathLike[str] | None = None) -> Pairs:
     )
 
 
+def load_videos(folder: str | os.PathLike[str] | None = None) -> NDArray[np.int64]:
+    """Return the video that each frame of ``"ytf-frames"`` is from, numbered over all people.
+
+    Examples
+    --------
+    >>> load_videos().max() + 1  # doctest: +SKIP
+    1154
+    """
+    arrays = _arrays_of("ytf-frames", _data_folder(folder))
+    of_person = arrays["video"].astype(np.int64)
+    both = arrays["labels"].astype(np.int64) * (of_person.max() + 1) + of_person
+    videos: NDArray[np.int64] = np.unique(both, return_inverse=True)[1]
+    return videos
+
+
 def has_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> bool:
     """Return whether the file of a data set is in the data folder.
 

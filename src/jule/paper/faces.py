@@ -119,16 +119,30 @@ def settings_of(cell: Cell, people: int) -> dict[str, Any]:
     return {
         "shares": list(SHARES),
         "softmax images": SOFTMAX_IMAGES,
-        "softmax": asdict(_softmax_settings()),
-        "joint": _joint_config(cell, people).to_json(),
+        "softmax": asdict(softmax_settings()),
+        "joint": joint_config(cell, people).to_json(),
     }
 
 
-def _joint_config(cell: Cell, people: int) -> Config:
+def joint_config(cell: Cell, people: int) -> Config:
+    """Return the settings of joint learning: the defaults, with one round.
+
+    Examples
+    --------
+    >>> joint_config(Cell("", "ytf-frames", seed=1), 347).rounds
+    1
+    """
     return replace(config_for(replace(cell, preset="default"), people), rounds=ROUNDS)
 
 
-def _softmax_settings() -> Training:
+def softmax_settings() -> Training:
+    """Return the settings of training with a softmax layer.
+
+    Examples
+    --------
+    >>> softmax_settings().warp
+    1.0
+    """
     from jule.backward.settings import Training
 
     return Training(learning_rate=SOFTMAX_RATE, warp=1.0)
@@ -171,7 +185,7 @@ def _measure_size(part: Dataset, pairs: Pairs, cell: Cell, context: Context) -> 
     from jule.runs.results import read_network
 
     start = time.perf_counter()
-    config = _joint_config(cell, part.n_clusters)
+    config = joint_config(cell, part.n_clusters)
     folder = context.runs / f"learned-{part.name}-{len(part)}-{cell.seed}"
     learned = learn(part, config, folder, context.progress)
     network = read_network(RunFolder(folder))
@@ -207,7 +221,7 @@ def _train(
     """Train a network with a softmax layer; return its loss at the end."""
     from jule.paper.softmax import train_softmax
 
-    settings = _softmax_settings()
+    settings = softmax_settings()
     losses = train_softmax(
         network,
         part.images,

@@ -267,5 +267,5 @@ METHODS = (
     ),
     Method("OURS", _jule, _jule_settings(within=0.0, margin=0.2)),
     Method("OURS + neighbours", _jule, _jule_settings()),
-    Method("OURS + neighbours, on PCA", _jule, _jule_on_components()),
+    Method("OURS + neighbours on PCA", _jule, _jule_on_components()),
 )
