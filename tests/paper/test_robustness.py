@@ -75,6 +75,8 @@ def test_by_default_only_some_sets_are_learned(monkeypatch):
     learned = {cell.dataset for cell in cells if cell.method != "linkage"}
     assert learned == set(robustness.LEARNED)
     assert {cell.dataset for cell in cells} == set(Robustness.datasets)
+    seeds = {cell.dataset: cell.seed for cell in cells if cell.method == "eta 0.9"}  # the last
+    assert seeds == {name: count - 1 for name, count in robustness.LEARNED.items()}
     asked = Robustness().cells(Request(datasets=("umist",), seeds=2, methods=("eta 0.2",)))
     assert [cell.path for cell in asked] == [
         "robustness/eta/umist-0.2-0.json",
