@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import mean_and_spread, read_measured
+from benchmarks.tables_of_faces import FACES
 from benchmarks.tables_of_rivals import RIVALS
 from benchmarks.tables_of_scale import SCALE
 from jule.paper.records import read_record
@@ -556,6 +557,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "once": once,
     "once counts": once_counts,
     **RIVALS,
+    **FACES,
     "folder": folder,
     "ensemble": ensemble,
     "ensemble rules": ensemble_rules,
