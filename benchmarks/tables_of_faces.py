@@ -34,16 +34,13 @@ def labels(results: Path) -> str:
 
 
 def people(results: Path) -> str:
-    """Render the accuracy after training on the true labels of a part of the people."""
+    """Render the accuracy after training on true labels, by the numbers of people and frames."""
     runs = read_measured(results, "faces")["people"]
-    rows = [
-        [
-            count,
-            f"{sum(run[count]['frames'] for run in runs) / len(runs):,.0f}",
-            mean_and_spread([run[count] for run in runs], "accuracy"),
-        ]
-        for count in runs[0]
-    ]
+    rows = []
+    for same in zip(*runs, strict=True):  # the same part, of all seeds
+        frames = sum(run["frames"] for run in same) / len(same)
+        accuracy = mean_and_spread(list(same), "accuracy")
+        rows.append([f"{same[0]['people']}", f"{frames:,.0f}", accuracy])
     return markdown(["people", "frames", "accuracy, trained on true labels"], rows)
 
 

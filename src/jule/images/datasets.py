@@ -140,7 +140,8 @@ _ARCHIVES = {
     ),
     "ytf-frames": _Archive(
         "ytf_frames.npz",
-        "4,232 RGB images of 55 x 55, frames of YouTube Faces, 347 classes; arrays images, labels",
+        "4,232 RGB images of 55 x 55, frames of YouTube Faces, 347 classes; arrays images, labels, "
+        "video (numbered within each person)",
         "47f8dc72d1555dea7b0a53c8785853df021f79cf8aeb8c2bba3c246a8127ece6",
     ),
     "lfw": _Archive(
@@ -236,7 +237,7 @@ def load_pairs(folder: str | os.PathLike[str] | None = None) -> Pairs:
 
 
 def load_videos(folder: str | os.PathLike[str] | None = None) -> NDArray[np.int64]:
-    """Return the video that each frame of ``"ytf-frames"`` is from, numbered over all people.
+    """Return the video of each frame of ``"ytf-frames"``, numbered across all people.
 
     Examples
     --------

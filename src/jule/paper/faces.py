@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jule.evaluation import scores
 from jule.forward import prepare
@@ -119,7 +120,7 @@ def settings_of(cell: Cell, people: int) -> dict[str, Any]:
     return {
         "shares": list(SHARES),
         "softmax images": SOFTMAX_IMAGES,
-        "softmax": asdict(softmax_settings()),
+        "softmax": asdict(_softmax_settings()),
         "joint": joint_config(cell, people).to_json(),
     }
 
@@ -135,14 +136,7 @@ def joint_config(cell: Cell, people: int) -> Config:
     return replace(config_for(replace(cell, preset="default"), people), rounds=ROUNDS)
 
 
-def softmax_settings() -> Training:
-    """Return the settings of training with a softmax layer.
-
-    Examples
-    --------
-    >>> softmax_settings().warp
-    1.0
-    """
+def _softmax_settings() -> Training:
     from jule.backward.settings import Training
 
     return Training(learning_rate=SOFTMAX_RATE, warp=1.0)
@@ -192,16 +186,18 @@ def _measure_size(part: Dataset, pairs: Pairs, cell: Cell, context: Context) -> 
     before = verify(embed(network, pairs.images), pairs)
     images = sum(period.images for period in learned.history)
     clusters = learned.result.labels
-    ours = _train(network, part, clusters, SOFTMAX_IMAGES, "fine-tuning", cell, context)
+    seed = cell.seed or 0
+    show = partial(context.progress, "fine-tuning")
+    ours = fine_tune(network, part.images, clusters, SOFTMAX_IMAGES, seed=seed, progress=show)
     fresh = init_network(part.images, config)
     # As many images in all as the network that was learned without labels has seen.
-    known = _train(
-        fresh, part, part.labels, images + SOFTMAX_IMAGES, "supervised training", cell, context
-    )
+    in_all = images + SOFTMAX_IMAGES
+    show = partial(context.progress, "supervised training")
+    known = fine_tune(fresh, part.images, part.labels, in_all, seed=seed, progress=show)
     return {
         "frames": len(part),
         "scores": scores(part.labels, clusters),
-        "images trained on": images + SOFTMAX_IMAGES,
+        "images trained on": in_all,
         "ours": verify(embed(network, pairs.images), pairs) | ours,
         "before fine-tuning": before,
         "supervised": verify(embed(fresh, pairs.images), pairs) | known,
@@ -209,27 +205,41 @@ def _measure_size(part: Dataset, pairs: Pairs, cell: Cell, context: Context) -> 
     }
 
 
-def _train(
+def fine_tune(
     network: Embedder,
-    part: Dataset,
-    labels: Any,
-    images: int,
-    stage: str,
-    cell: Cell,
-    context: Context,
+    images: NDArray,
+    labels: NDArray,
+    n_images: int,
+    *,
+    seed: int,
+    progress: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
-    """Train a network with a softmax layer; return its loss at the end."""
+    """Train a network in place with a softmax layer on labels; return its loss at the end.
+
+    Parameters
+    ----------
+    network
+        The network, trained or not.
+    images, labels
+        The images and their labels, which may be any numbers.
+    n_images
+        For how many images to train, each of which is seen several times.
+    seed
+        Random seed.
+    progress
+        Called with the fraction done.
+    """
     from jule.paper.softmax import train_softmax
 
-    settings = softmax_settings()
+    settings = _softmax_settings()
     losses = train_softmax(
         network,
-        part.images,
+        images,
         np.unique(labels, return_inverse=True)[1],
-        n_steps=-(-images // settings.batch_size),
+        n_steps=-(-n_images // settings.batch_size),
         settings=settings,
-        seed=cell.seed or 0,
-        progress=partial(context.progress, stage),
+        seed=seed,
+        progress=progress,
     )
     return {"loss at the end": float(np.mean(losses[-max(1, len(losses) // 10) :]))}
 
