@@ -1,8 +1,9 @@
-"""Measure how much memory this process may still use, and refuse what needs more."""
+"""Measure how much memory this process uses and may still use, and refuse what needs more."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -154,3 +155,55 @@ def own_address_space() -> int:
     True
     """
     return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def resident_memory() -> int | None:
+    """Return the memory that this process uses now, in bytes; None if it is not known.
+
+    Examples
+    --------
+    >>> (resident_memory() or 1) > 0
+    True
+    """
+    return _from_status("VmRSS") or _most_ever()
+
+
+def peak_memory() -> int | None:
+    """Return the most memory that this process has used, in bytes; None if it is not known.
+
+    Where the system supports it, only the time since `reset_peak_memory` counts.
+
+    Examples
+    --------
+    >>> (peak_memory() or 1) > 0
+    True
+    """
+    return _from_status("VmHWM") or _most_ever()
+
+
+def _from_status(field: str) -> int | None:
+    with suppress(OSError, ValueError):  # not Linux
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+def _most_ever() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def reset_peak_memory() -> None:
+    """Reset the peak to the memory in use now, if the system supports it (Linux).
+
+    Examples
+    --------
+    >>> reset_peak_memory()
+    """
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")

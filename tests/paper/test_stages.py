@@ -44,6 +44,8 @@ def test_points_at_one_distance_keep_their_order():
     for start in range(0, 150, 50):
         kept = order[(order >= start) & (order < start + 50)]
         assert kept.tolist() == list(range(start, start + 50))
+    level = np.array([[0, 2 * k, 3 * k] for k in range(300)])  # equally far, but for rounding
+    assert project(level)[1].tolist() == list(range(300))
 
 
 def test_the_stages_of_a_run_are_recorded(runs, tmp_path):

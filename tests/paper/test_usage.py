@@ -11,11 +11,13 @@ from jule.paper import usage
 from jule.paper.records import read_record
 from jule.paper.usage import Usage
 
+MIB = 2**20
+
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     """A clock that goes on by 4 seconds whenever it is read, and 7 MiB more memory every time."""
-    seconds, memory = itertools.count(0.0, 4.0), itertools.count(100, 7)
+    seconds, memory = itertools.count(0.0, 4.0), itertools.count(100 * MIB, 7 * MIB)
     monkeypatch.setattr(usage, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
     monkeypatch.setattr(usage, "peak_memory", lambda: next(memory))
     monkeypatch.setattr(usage, "reset_peak_memory", lambda: None)
@@ -50,8 +52,8 @@ def test_what_was_saved_before_an_interruption_is_counted(path):
 
 
 def test_the_memory_of_a_stage_is_the_largest_one_over_interruptions(path, monkeypatch):
-    for used in (300, 200):
-        monkeypatch.setattr(usage, "peak_memory", lambda used=used: used)
+    for used in (200, 300, 250):
+        monkeypatch.setattr(usage, "peak_memory", lambda used=used: used * MIB)
         counted = Usage(path, lambda *_: None)
         counted.begin("svm")
         counted.end()
@@ -81,4 +83,4 @@ def test_memory_that_is_not_known_is_left_out(path, monkeypatch):
     counted = Usage(path, lambda *_: None)
     counted.begin("codes")
     counted.end()
-    assert counted.peaks == {"codes": None}
+    assert counted.peaks == {}

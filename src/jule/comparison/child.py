@@ -23,6 +23,7 @@ import numpy as np
 
 import jule
 from jule.comparison.methods import fit_values, make_estimator
+from jule.memory import peak_memory, reset_peak_memory, resident_memory
 
 WARM_UP = 64  # samples of the fit that is not measured
 Reply = Callable[[dict[str, Any]], None]
@@ -58,7 +59,7 @@ def fit_all(request: dict[str, Any], reply: Reply) -> None:
     method = getattr(import_module(request["module"]), request["class"])
     samples, folder = request["samples"], Path(request["folder"])
     _warm_up(method, samples)
-    _forget_peak()
+    reset_peak_memory()
     before = resident_memory()
     for seed in request["seeds"]:
         # A private mapping: nothing is copied, and writing to it does not change the file.
@@ -115,48 +116,3 @@ def own_warnings(caught: list[warnings.WarningMessage]) -> list[str]:
     home = str(Path(jule.__file__).parent)
     ours = (str(one.message) for one in caught if one.filename.startswith(home))
     return list(dict.fromkeys(ours))
-
-
-def resident_memory() -> int | None:
-    """Return the memory that this process uses now, in bytes; None if it is not known.
-
-    Examples
-    --------
-    >>> (resident_memory() or 1) > 0
-    True
-    """
-    return _from_status("VmRSS") or _most_ever()
-
-
-def peak_memory() -> int | None:
-    """Return the most memory that this process has used, in bytes; None if it is not known.
-
-    Examples
-    --------
-    >>> (peak_memory() or 1) > 0
-    True
-    """
-    return _from_status("VmHWM") or _most_ever()
-
-
-def _from_status(field: str) -> int | None:
-    with suppress(OSError, ValueError):  # not Linux
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith(f"{field}:"):
-                return int(line.split()[1]) * 1024
-    return None
-
-
-def _most_ever() -> int | None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
-
-
-def _forget_peak() -> None:
-    """Reset the peak to the memory in use now, if the system supports it."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")

@@ -40,8 +40,8 @@ SEEDS_OF_CONTROLS = 1
 CANDIDATES = (3.0, 10.0, 30.0, 100.0, 300.0)  # of C; Coates, Ng and Lee use 100
 VARIANCE = 0.9  # the share that is kept of a layer; all of it takes twice as long
 
-# The methods, and the columns of the table that they fill. The last two are controls: Coates, Ng
-# and Lee learn codes on 400,000 patches, and a network that was not trained has layers, too.
+# The methods, and the columns of the table that they fill. The last two are controls: codes learned
+# on as many patches as Coates, Ng and Lee use (400,000), and the layers of an untrained network.
 KMEANS, JULE, MORE, UNTRAINED = "K-means", "JULE", "K-means of more patches", "untrained"
 CONTROLS = (MORE, UNTRAINED)
 TIMES = 10  # as many patches
@@ -103,7 +103,8 @@ class Cifar10(Experiment):
         settings = dict(record["settings"])
         if "joint" in settings:
             settings["joint"] = Config.from_json(settings["joint"]).to_json()
-        return bool(settings == _plain(settings_of(cell)))
+        columns = COLUMNS[cell.method or KMEANS]
+        return bool(settings == _plain(settings_of(cell))) and set(record["rows"]) == set(columns)
 
     def measure(self, cell: Cell, context: Context) -> Record:
         from jule.paper.patch_pipeline import PatchPipeline
@@ -277,9 +278,8 @@ def _classify(
     if len(columns) > 1:
         parts = [slice(0, width // 2), slice(width // 2, width), slice(0, width)]
     saved = folder / "rows.json"
-    rows: dict[str, dict[str, Record]] = {column: {} for column in columns}
-    if saved.exists():
-        rows = read_record(saved)
+    found = read_record(saved) if saved.exists() else {}
+    rows: dict[str, dict[str, Record]] = {column: found.get(column, {}) for column in columns}
     moments = Moments(features[: sizes[0]].mean(axis=0))
     for begin, size in pairwise((0, *sizes)):
         progress(f"moments of {size:,} images", 0.0)

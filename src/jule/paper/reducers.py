@@ -70,7 +70,7 @@ class ImageMapper(nn.Module):
     outputs
         Number of dimensions of the map.
     start
-        Fixed positions of raw images, to which the network adds; none by default.
+        A fixed map of raw images, whose output is added to that of the network; none by default.
     """
 
     def __init__(self, images: Embedder, outputs: int, start: nn.Module | None = None) -> None:
@@ -91,7 +91,8 @@ def build_image_mapper(
 ) -> ImageMapper:
     """Build an untrained `ImageMapper`, which sees images at a size of `side` pixels.
 
-    With a spread, it adds to the principal components of the images (see `principal_components`).
+    If `spread` is given, the network learns offsets from the principal components of the images
+    (see `pca_layer`).
 
     Examples
     --------
@@ -100,30 +101,28 @@ def build_image_mapper(
     (4, 2)
     """
     embedder = build_embedder(images, min_side=side, max_side=side, normalize=True, seed=seed)
-    start = None if spread is None else principal_components(images, outputs, spread)
+    start = None if spread is None else pca_layer(images, outputs, spread)
     torch.manual_seed(seed)
     return ImageMapper(embedder, outputs, start)
 
 
-def principal_components(images: NDArray, n_components: int, spread: float) -> nn.Linear:
-    """Return a fixed layer from raw images to their principal components.
+def pca_layer(images: NDArray, n_components: int, spread: float) -> nn.Linear:
+    """Return a fixed linear layer that projects raw images onto their principal components.
 
-    All components are scaled alike, so that the root of their total variance is `spread`.
+    One factor scales all components, so that the square root of their total variance is `spread`.
 
     Examples
     --------
     >>> images = np.random.default_rng(0).integers(0, 255, (50, 4, 4), np.uint8)
-    >>> layer = principal_components(images, 2, spread=5.0)
-    >>> positions = layer(as_images(images).flatten(1)).detach()
-    >>> round(positions.var(dim=0, correction=0).sum().sqrt().item(), 3)
+    >>> positions = pca_layer(images, 2, spread=5.0)(as_images(images).flatten(1))
+    >>> round(positions.var(dim=0).sum().sqrt().item(), 3)
     5.0
     """
     from sklearn.decomposition import PCA
 
     vectors = as_images(images).flatten(1).numpy()
     pca = PCA(n_components, svd_solver="covariance_eigh").fit(vectors)
-    variance = pca.explained_variance_.sum() * (len(vectors) - 1) / len(vectors)
-    scale = spread / max(np.sqrt(variance), 1e-12)
+    scale = spread / np.sqrt(pca.explained_variance_.sum())
     axes = torch.from_numpy(np.ascontiguousarray(scale * pca.components_, dtype=np.float32))
     layer = nn.Linear(vectors.shape[1], n_components).requires_grad_(False)
     layer.weight.copy_(axes)
@@ -175,9 +174,9 @@ def train_parametric_tsne(
 ) -> nn.Module:
     """Train a network on the loss of t-SNE within batches.
 
-    Batches are drawn anew in every epoch, so that a sample meets others of its neighbours each
-    time. Van der Maaten has fixed ones, whose similarities are computed only once. The Student-t
-    kernel has n_components - 1 degrees of freedom, and at least one.
+    Batches are redrawn in every epoch, so that over time a sample shares batches with more of its
+    neighbours. Van der Maaten keeps them fixed, so that similarities are computed only once. The
+    Student-t kernel has n_components - 1 degrees of freedom, and at least one.
 
     Examples
     --------

@@ -39,7 +39,7 @@ VALUES: dict[Parameter, tuple[float, ...]] = {
 }
 FIELDS: dict[Parameter, str] = {"eta": "eta", "K_s": "n_neighbors"}  # of Config
 RAW = "linkage"  # the method without learning
-# The data sets that are learned by default, and with how many seeds; others take longer.
+# Seeds per data set that is learned by default. MNIST-full takes too long.
 LEARNED = {"usps": 3, "umist": 3, "cmu-pie": 1, "mnist-test": 1, "coil20": 1, "coil100": 1}
 METHODS: dict[str, tuple[Parameter, float]] = {
     f"{parameter} {value:g}": (parameter, value)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 SEED = 0  # of the run that is shown
 STEPS = 999  # positions are recorded as whole numbers up to this, which is finer than a pixel
 DPI = 90  # of the points, which are many
-# From where the three dimensions are seen: first turned, and then tilted towards the reader.
-TURN, TILT = np.deg2rad(-60.0), np.deg2rad(30.0)
+AZIMUTH, ELEVATION = np.deg2rad(-60.0), np.deg2rad(30.0)  # as matplotlib's 3D axes have by default
 
 
 class Stages(Experiment):
@@ -141,17 +140,17 @@ def _numbers(text: str) -> NDArray[np.int64]:
 
 
 def project(positions: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return positions (n, 3) as they are seen from a distance, and the order to draw them in.
+    """Project positions (n, 3) orthographically, and return the order in which to draw them.
 
-    Points that are equally far away keep their order, so that a figure is the same on every
-    machine. (The three-dimensional axes of matplotlib do not promise this.)
+    Points at the same depth keep their order, so that a figure is the same on every machine.
+    matplotlib's 3D axes do not guarantee this.
 
     Returns
     -------
     seen
-        (n, 2) positions to the right and upwards.
+        (n, 2) horizontal and vertical positions.
     order
-        The samples from the farthest to the nearest.
+        Indices of the samples, farthest first.
 
     Examples
     --------
@@ -162,10 +161,10 @@ def project(positions: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArra
     [0, 2, 1]
     """
     x, y, z = positions.T.astype(np.float64)
-    right = -np.sin(TURN) * x + np.cos(TURN) * y
-    towards = np.cos(TURN) * x + np.sin(TURN) * y
-    up = np.cos(TILT) * z - np.sin(TILT) * towards
-    nearness = np.sin(TILT) * z + np.cos(TILT) * towards
+    right = -np.sin(AZIMUTH) * x + np.cos(AZIMUTH) * y
+    towards = np.cos(AZIMUTH) * x + np.sin(AZIMUTH) * y
+    up = np.cos(ELEVATION) * z - np.sin(ELEVATION) * towards
+    nearness = np.sin(ELEVATION) * z + np.cos(ELEVATION) * towards
     order = np.argsort(nearness.round(6), kind="stable")  # the last digits depend on the machine
     return np.stack([right, up], axis=1), order
 
@@ -179,7 +178,6 @@ def draw_stages(stages: Sequence[Mapping[str, Any]]) -> str:
     >>> "2 clusters" in draw_stages([stage])
     True
     """
-
     from jule.report.plots import cluster_colours
 
     def draw(figure: Figure) -> None:
@@ -189,7 +187,7 @@ def draw_stages(stages: Sequence[Mapping[str, Any]]) -> str:
             x, y = seen[order].T
             colours = cluster_colours(_numbers(stage["cluster"]))
             axes = figure.add_subplot(1, len(stages), place + 1)
-            axes.scatter(x, y, c=[colours[at] for at in order], s=4, linewidths=0, rasterized=True)
+            axes.scatter(x, y, c=colours[order], s=4, linewidths=0, rasterized=True)
             axes.set_title(_title(stage))
             axes.set_axis_off()
             axes.set_aspect("equal", adjustable="datalim")  # titles stay in line

@@ -8,7 +8,6 @@ scikit-learn's ``LinearSVC(C=C / n)`` minimises on standardised features.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 
@@ -74,8 +73,7 @@ class Moments:
         self._near = near.copy()
         self._n = 0
         self._sum = np.zeros(len(near))
-        # Of this symmetric matrix, the upper half is computed, in the order that BLAS adds to it in
-        # place: a second matrix of this size may not fit into memory.
+        # Only the upper triangle is kept. In Fortran order, BLAS adds to it in place.
         self._products = np.zeros((len(near), len(near)), np.float32, order="F")
 
     def add(self, features: Matrix) -> None:
@@ -86,10 +84,13 @@ class Moments:
             block = features[rows] - self._near
             self._n += len(block)
             self._sum += block.sum(axis=0, dtype=np.float64)
-            ssyrk(1.0, block.T, beta=1.0, c=self._products, overwrite_c=True)
+            self._products = ssyrk(1.0, block.T, 1.0, self._products, overwrite_c=True)
 
     def of(self, columns: slice) -> Moments:
-        """Return the moments of some of the features; they share memory with these."""
+        """Return the moments of some of the features.
+
+        They share memory with these: do not add rows to them.
+        """
         part = copy(self)
         part._near, part._sum = self._near[columns], self._sum[columns]
         part._products = self._products[columns, columns]
@@ -101,7 +102,7 @@ class Moments:
         np.divide(self._products.T, np.float32(self._n), out=covariance)  # now the lower half
         mean = (self._sum / self._n).astype(np.float32)
         for rows in _blocks(covariance):
-            covariance[rows] -= np.outer(mean[rows], mean)
+            covariance[rows, : rows.stop] -= np.outer(mean[rows], mean[: rows.stop])
             covariance[: rows.start, rows] = covariance[rows, : rows.start].T
             square = covariance[rows, rows]
             square[:] = np.tril(square) + np.tril(square, -1).T
@@ -234,13 +235,13 @@ def _factorize(loss: _Loss, moments: Moments) -> Matrix:
 
     ridge = 1.0
     while True:
-        with suppress(LinAlgError):  # float32 may have too few digits for it
-            # It is symmetric: its transpose has the order in which LAPACK works in place.
-            hessian = _hessian(loss, moments, ridge).T
+        hessian = _hessian(loss, moments, ridge).T  # symmetric; LAPACK works in place in this order
+        try:
             factor: Matrix = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
             return factor
-        del hessian
-        ridge *= 10.0
+        except LinAlgError:  # it is not positive definite in float32
+            del hessian  # before there is another one
+            ridge *= 10.0
 
 
 def _hessian(loss: _Loss, moments: Moments, ridge: float) -> Matrix:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from jule.files import write_json
+from jule.memory import peak_memory, reset_peak_memory
 from jule.paper.records import read_record
 from jule.progress import Progress
 
 SAVE_EVERY = 10.0  # seconds
+PEAKS = "peak memory of the stages in MiB"  # in the file
 
 
 class Usage:
@@ -39,7 +39,7 @@ class Usage:
     def __init__(self, path: Path, progress: Progress) -> None:
         saved = read_record(path) if path.exists() else {}
         self.seconds: dict[str, float] = saved.get("seconds", {})
-        self.peaks: dict[str, int | None] = saved.get("peak memory of the stages in MiB", {})
+        self.peaks: dict[str, int] = saved.get(PEAKS, {})
         self._path, self._progress = path, progress
         self._stage: str | None = None
         self._last = self._saved = time.perf_counter()
@@ -70,41 +70,7 @@ class Usage:
         self._last = now
 
     def _save(self) -> None:
-        if self._stage is not None:
-            used, before = peak_memory(), self.peaks.get(self._stage)
-            self.peaks[self._stage] = used if before is None or used is None else max(used, before)
-        about = {"seconds": self.seconds, "peak memory of the stages in MiB": self.peaks}
-        write_json(self._path, about)
+        if self._stage is not None and (used := peak_memory()) is not None:
+            self.peaks[self._stage] = max(used // 2**20, self.peaks.get(self._stage, 0))
+        write_json(self._path, {"seconds": self.seconds, PEAKS: self.peaks})
         self._saved = self._last
-
-
-def reset_peak_memory() -> None:
-    """Let `peak_memory` count from now on, where the system can do so (Linux).
-
-    Examples
-    --------
-    >>> reset_peak_memory()
-    """
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-
-
-def peak_memory() -> int | None:
-    """Return the largest memory in MiB since `reset_peak_memory`, or since this process began.
-
-    It is None where it is not known.
-
-    Examples
-    --------
-    >>> peak_memory() is None or peak_memory() > 10
-    True
-    """
-    with suppress(OSError, ValueError, IndexError):
-        status = Path("/proc/self/status").read_text()
-        return int(status.split("VmHWM:")[1].split()[0]) // 2**10
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used // (2**20 if sys.platform == "darwin" else 2**10)
