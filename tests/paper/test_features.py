@@ -112,7 +112,9 @@ def test_other_settings_are_not_current():
 def test_the_table_shows_pixels_and_descriptors_beside_the_papers_numbers(tmp_path):
     for seed, nmi in enumerate((0.7, 0.8)):
         scores = {"scores": {"nmi": nmi, "ac": 0.1}}
-        write_record(tmp_path / "features" / "hog" / "sc-ls" / f"mnist-test-{seed}.json", scores)
+        write_record(
+            tmp_path / "features" / "hog-one-block" / "sc-ls" / f"mnist-test-{seed}.json", scores
+        )
     write_record(
         tmp_path / "clustering" / "raw" / "sc-ls" / "mnist-test-0.json",
         {"scores": {"nmi": 0.73, "ac": 0.7}},
@@ -121,9 +123,9 @@ def test_the_table_shows_pixels_and_descriptors_beside_the_papers_numbers(tmp_pa
     assert header == "| NMI | SC-LS | paper | N-Cuts | paper | AC-PIC | paper |"
     assert rows == [
         "| MNIST-test, pixels | 0.730 | 0.756 | - | 0.386 | - | 0.853 |",
-        "| MNIST-test, HOG | 0.750 ± 0.050 | 0.625 | - | 0.423 | - | 0.735 |",
+        "| MNIST-test, HOG (one block) | 0.750 ± 0.050 | 0.625 | - | 0.423 | - | 0.735 |",
     ]
     ((what, ours, papers, is_error),) = Features().comparisons(tmp_path)
-    assert (what, papers, is_error) == ("MNIST-test, SC-LS on HOG", 0.625, False)
+    assert (what, papers, is_error) == ("MNIST-test, SC-LS on HOG (one block)", 0.625, False)
     assert ours == pytest.approx(0.75)
     assert Features().render(tmp_path / "nothing")["features"].count("\n") == 1

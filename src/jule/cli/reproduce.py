@@ -61,7 +61,7 @@ def reproduce(
     """Run the paper's experiments and show the results beside the paper's numbers.
 
     `all` runs every experiment whose data is there; `tables` only renders existing results.
-    Results that exist with the same settings are not measured again.
+    Results that exist with the same settings are not measured again, unless --results is new.
     Interrupted runs are resumed.
     In a checkout, the tables are written to README.md and docs/.
     Otherwise, or with --results, they are printed.
@@ -95,13 +95,12 @@ def reproduce(
             say(f"{experiment.name} is left out: {', '.join(missing)} not found in $JULE_DATA")
             continue
         for each in experiment.requests() if name == "all" else (request,):
-            run_experiment(
-                experiment,
-                each,
-                results=results,
-                runs=runs,
-                say=say,
-            )
+            stored = run_experiment(experiment, each, results=results, runs=runs, say=say)
+            if stored and name != "all":
+                say(
+                    f"{stored} of these results were read from {results}; "
+                    "--results FOLDER, with another folder, measures them anew"
+                )
     _render(experiments, results, into_pages=results == RESULTS)
 
 
@@ -130,6 +129,8 @@ def _list_experiments(results: Path) -> None:
     """
     from jule.paper.registry import EXPERIMENTS
 
+    if not results.is_dir():
+        say(f"no folder {results}: run this in a checkout, or name it with --results")
     indent = max(map(len, EXPERIMENTS)) + 2
     width = max(20, shutil.get_terminal_size().columns - indent)
     for experiment in EXPERIMENTS.values():

@@ -18,7 +18,7 @@ def run_experiment(
     results: Path,
     runs: Path,
     say: Callable[[str], None],
-) -> None:
+) -> int:
     """Measure the requested cells of an experiment, and write a record for each.
 
     Cells that have a record with the same settings are not measured again; interrupted ones are
@@ -36,9 +36,16 @@ def run_experiment(
         Where unfinished work is kept.
     say
         Called with every line about a cell, which show its scores beside the paper's.
+
+    Returns
+    -------
+    stored
+        Number of cells that had a current record already.
     """
+    stored = 0
     for cell in experiment.cells(experiment.check(request)):
         record = _current_record(experiment, cell, results)
+        stored += record is not None
         if record is None:
             folder = runs / cell.path.removesuffix(".json").replace("/", "-")
             with progress_bars(cell.title) as show:
@@ -48,6 +55,7 @@ def run_experiment(
             remove_tree(folder)
         for line in experiment.summary(record).splitlines():
             say(line)
+    return stored
 
 
 def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record | None:
