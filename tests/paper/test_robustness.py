@@ -119,6 +119,6 @@ def test_tables_and_the_figure_show_means_over_the_seeds(tmp_path):
     pytest.importorskip("matplotlib")
     (draw,) = Robustness().files(tmp_path).values()
     text = draw()
-    for shown in ("USPS, SF", "USPS, RC", "η, with learning", "NMI"):
+    for shown in ("USPS", "η, with learning (SF dashed)", "AC-GDL on intensities", "NMI"):
         assert shown in text
     assert Robustness().files(tmp_path / "nothing") == {}

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 # All updates are timed in turn, and the fastest turn of each counts.
 MIN_TURNS, MAX_TURNS = 3, 30
 SECONDS = 5.0  # after which no further turn begins
+SCORES = ("NMI", "AC")  # in the figure, beside the time
+RATIOS = (0.5, 1, 2, 5, 10)  # marked on the axis of the time
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ def _time_in_turn(
 def _draw(records: list[Record], figure: Figure) -> None:
     """Draw NMI, AC and the time beside exact merging, with one curve per data set."""
     places = range(len(VARIANTS))
-    labels = ("NMI", "AC", "time of merging / exact")
+    labels = (*SCORES, "time of merging / exact")
     for axes, label in zip(figure.subplots(1, len(labels)), labels, strict=True):
         curves = [
             Curve(
@@ -232,14 +234,19 @@ def _draw(records: list[Record], figure: Figure) -> None:
         about = "update: exact, ratio, or constant α"
         draw_curves(axes, curves, title=label, x_label=about, y_label=label)
         axes.set_xticks(places, [one.name.removeprefix("α = ") for one in VARIANTS], rotation=60)
-        axes.set_ylim(bottom=0)
+        if label in SCORES:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_yscale("log")
+            axes.set_yticks(RATIOS, [f"{ratio:g}" for ratio in RATIOS])
+            axes.minorticks_off()
     add_legend(figure)
 
 
 def _values(rows: Record, label: str) -> list[float]:
     """Return what a panel shows, by variant."""
     found = [rows[variant.name] for variant in VARIANTS]
-    if label in ("NMI", "AC"):
+    if label in SCORES:
         return [row["scores"][label.lower()] for row in found]
     exact = rows["exact"]["seconds of the processor"]
     return [row["seconds of the processor"] / exact for row in found]

@@ -81,7 +81,7 @@ class Cifar10(Experiment):
 
     name = "cifar10"
     title = "Image classification by codes of patches (Table 8)"
-    expected = "2 h"
+    expected = "3 h"
     datasets = ("cifar10",)
     options = ("datasets", "seeds", "methods")
 

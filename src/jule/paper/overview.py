@@ -25,8 +25,8 @@ def overview(experiments: Iterable[Experiment], results: Path) -> str:
         found = experiment.comparisons(results)
         if found:
             rows.append([experiment.title, *_counts(found), _worst(found)])
-    header = ["", "numbers", "at least the paper's", f"up to {CLOSE} below", "further below"]
-    return markdown([*header, "furthest below"], rows)
+    header = ["", "numbers", "at least the paper's", f"up to {CLOSE} worse", "even worse"]
+    return markdown([*header, "the worst"], rows)
 
 
 def count_reached(found: list[Comparison]) -> tuple[int, int]:
@@ -48,7 +48,7 @@ def _counts(found: list[Comparison]) -> list[str]:
 
 
 def _worst(found: list[Comparison]) -> str:
-    """Return the number that falls furthest below the paper's."""
+    """Return the number that is worse than the paper's by most."""
     worst = min(found, key=lambda one: one.gain)
     if worst.gain >= -ROUNDING:
         return "-"
