@@ -73,6 +73,13 @@ def test_other_dimensions_leave_the_page_alone(jule, copied):
     assert (copied / "report.html").read_bytes() == before
 
 
+def test_a_map_that_is_replaced_is_not_shown_any_more(jule, copied):
+    assert jule("map", copied).exit_code == 0
+    assert "map" in shown_arrays(copied)
+    assert jule("map", copied, "--components", "3").exit_code == 0
+    assert "map" not in shown_arrays(copied)
+
+
 def test_a_stopped_map_changes_nothing(jule, copied, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
@@ -82,6 +89,12 @@ def test_a_stopped_map_changes_nothing(jule, copied, monkeypatch):
     assert done.exit_code == 130
     assert f"stopped; {copied} is unchanged" in done.stderr.replace("\n", "")
     assert not (copied / "map.csv").exists()
+
+
+def test_seeds_are_whole_numbers(jule, trained):
+    done = jule("map", trained.folder / "run", "--seed=-1")
+    assert done.exit_code == 2
+    assert "invalid value for '--seed': '-1' is not a whole number from 0" in done.output
 
 
 def test_what_is_refused(refused, trained, tmp_path):

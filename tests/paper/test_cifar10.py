@@ -2,11 +2,13 @@
 
 import json
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from jule.joint import Config
+from jule.locks import LockedError
 from jule.paper import cifar10, patch_pipeline
 from jule.paper.cifar10 import Cifar10, settings_of
 from jule.paper.experiment import Context, Request
@@ -104,6 +106,43 @@ def test_classifiers_that_were_trained_are_not_trained_again(measure):
     _, resumed = measure("K-means", progress=lambda stage, _: stages.add(stage))
     assert [stage for stage in stages if "SVM" in stage] == ["SVM on 1,200 images, K-means"]
     assert list(resumed["rows"]["K-means"]) == ["300", "1200"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("usage.json", b"[]"),
+        ("rows.json", b"{}"),
+        ("rows.json", b'{"K-means": '),
+        ("codes-0.npy", b"\x93NUMPY"),
+        ("features-000000.npy", b""),
+    ],
+)
+def test_damaged_leftovers_are_measured_again(measure, tmp_path, name, content):
+    _, whole = measure("K-means")
+    (tmp_path / "work" / name).write_bytes(content)
+    _, again = measure("K-means")
+    for size, row in whole["rows"]["K-means"].items():
+        assert again["rows"]["K-means"][size]["accuracy"] == row["accuracy"]
+
+
+def test_features_of_fewer_images_are_computed_again(measure, tmp_path):
+    _, whole = measure("K-means")
+    path = tmp_path / "work" / "features-000000.npy"
+    np.save(path, np.load(path)[:10])
+    (tmp_path / "work" / "rows.json").unlink()
+    assert measure("K-means")[1]["rows"]["K-means"].keys() == whole["rows"]["K-means"].keys()
+    assert len(np.load(path)) == 1000
+
+
+def test_two_processes_do_not_share_a_folder(measure, tmp_path):
+    def second(stage, share):
+        with ThreadPoolExecutor(1) as pool, pytest.raises(LockedError):
+            pool.submit(measure, "K-means").result()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure("K-means", progress=second)
 
 
 def test_what_other_settings_left_behind_is_not_used(measure, tmp_path):

@@ -1,6 +1,7 @@
 """Faces: the whole of Table 7 on real digits, which stand for people."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from jule.images import Dataset, Pairs, load_dataset
 from jule.joint.config import Config
 from jule.paper import faces
 from jule.paper.driver import run_experiment
-from jule.paper.experiment import Request
+from jule.paper.experiment import Context, Request
 from jule.paper.faces import Faces, frames_of_everybody
 from jule.paper.records import read_record, write_record
 from jule.paper.softmax import train_softmax
@@ -46,6 +47,15 @@ def tiny(monkeypatch):
     monkeypatch.setattr(faces, "config_for", lambda cell, _k: replace(QUICK, seed=cell.seed))
     monkeypatch.setattr(faces, "SHARES", (0.5, 1.0))
     monkeypatch.setattr(faces, "SOFTMAX_IMAGES", 600)
+
+
+def test_grey_images_are_refused_before_training(monkeypatch, tmp_path):
+    pairs = SimpleNamespace(images=np.zeros((2, 8, 8, 3), np.uint8))
+    monkeypatch.setattr(faces, "load_pairs", lambda: pairs)
+    (cell,) = Faces().cells(Request(datasets=("digits",), seeds=1))
+    with pytest.raises(ValueError, match="faces needs images in colour; those of digits are grey"):
+        Faces().measure(cell, Context(tmp_path / "cell", tmp_path, lambda *_: None))
+    assert not any(tmp_path.iterdir())
 
 
 def test_networks_with_and_without_labels_verify_pairs(tiny, tmp_path):

@@ -14,6 +14,7 @@ from jule.paper.registry import EXPERIMENTS
 class Known:
     """An experiment with known numbers."""
 
+    name = "known"
     title: str
     found: list[Comparison] = field(default_factory=list)
 

@@ -83,6 +83,7 @@ def test_an_experiment_is_measured_once_and_its_table_printed(reproduce, tmp_pat
 def test_tables_are_written_into_the_pages_of_a_checkout(reproduce, tmp_path):
     page = tmp_path / "README.md"
     page.write_text("<!-- results: raw-gdl -->\n<!-- end -->\n")
+    (tmp_path / "results").mkdir()
     done = reproduce("tables")
     assert done.output == "wrote README.md\n"
     assert page.read_text().startswith("<!-- results: raw-gdl -->\n| NMI / AC |")
@@ -98,6 +99,41 @@ def test_all_names_the_experiments_whose_data_is_not_there(reproduce, tmp_path, 
     assert not (tmp_path / "mine").exists()
 
 
+@pytest.mark.parametrize("arguments", [["raw-gdl", "--datasets", "digits"], ["--list"]])
+def test_results_go_to_a_folder(reproduce, tmp_path, arguments):
+    (tmp_path / "mine").write_text("notes")
+    done = reproduce(*arguments, "--results", "mine")
+    assert done.exit_code == 1
+    assert "mine is a file: give " in done.output
+    assert (tmp_path / "mine").read_text() == "notes"
+
+
+def test_other_results_are_printed_and_not_written_into_the_pages(reproduce, tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("<!-- results: raw-gdl -->\nold\n<!-- end -->\n")
+    (tmp_path / "mine").mkdir()
+    done = reproduce("tables", "--results", "mine")
+    assert done.exit_code == 0, done.output
+    assert "| NMI / AC |" in done.output
+    assert "old" in page.read_text()
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"scores": null}', "[" * 100_000, "\xff"])
+@pytest.mark.parametrize("arguments", [["tables"], ["raw-gdl", "--datasets", "usps"]])
+def test_a_damaged_record_is_named_with_what_to_do(
+    reproduce, tmp_path, data_folder, arguments, content
+):
+    path = tmp_path / "results" / "raw-gdl" / "usps.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="latin-1")
+    done = reproduce(*arguments)
+    output = " ".join(done.output.split())
+    assert done.exit_code == 1
+    assert "raw-gdl" in output
+    assert "Move it away to measure it again" in output
+    assert "unexpected" not in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -107,6 +143,9 @@ def test_all_names_the_experiments_whose_data_is_not_there(reproduce, tmp_path, 
         (["joint", "--datasets", "mnits"], "unknown data set 'mnits'. Did you mean 'mnist'"),
         (["all", "--datasets", "usps"], "--datasets applies to a single experiment, not to 'all'"),
         (["tables", "--preset", "paper"], "--preset applies to a single experiment, not to"),
+        (["tables", "--results", "gone"], "there is no folder gone: nothing can be rendered"),
+        (["raw-gdl", "--datasets", ","], "--datasets names nothing: leave it out, or give names"),
+        (["embedding", "--methods", ""], "--methods names nothing: leave it out, or give names"),
     ],
 )
 def test_what_cannot_be_done_is_one_clear_line(reproduce, tmp_path, arguments, message):

@@ -55,7 +55,9 @@ def map_(
             help="Dimensions; the page shows two.",
         ),
     ] = 2,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Annotated[
+        int, typer.Option(parser=whole(0, 2**63 - 1), metavar="INTEGER", help="Random seed.")
+    ] = 0,
     moved_to: Annotated[
         str | None,
         typer.Option(
@@ -111,13 +113,14 @@ def map_(
 def _map_run(run: Path, n_components: int, seed: int, source: str | None, device: str) -> None:
     from jule.locks import hold
     from jule.runs.folder import RunFolder
-    from jule.runs.names import MAP_TABLE
+    from jule.runs.names import MAP, MAP_TABLE
     from jule.runs.results import check_finished
 
     folder = RunFolder(run)
     check_finished(folder)
     check_device(device)
     where = agreed_source(folder, source)
+    had_map = folder.path(MAP).exists()
     with hold(run):
         with status(LOADING):
             from jule.runs.execute import make_map
@@ -128,5 +131,5 @@ def _map_run(run: Path, n_components: int, seed: int, source: str | None, device
             say(f"jule: stopped; {run} is unchanged", err=True)
             raise typer.Exit(130) from None
         say(f"{counted(len(results.names), 'image')} on the map: {folder.path(MAP_TABLE)}")
-        if n_components == 2:
+        if n_components == 2 or had_map:  # the page shows two dimensions, or no map
             remake_report(folder, where)

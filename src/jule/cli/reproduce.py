@@ -79,14 +79,16 @@ def reproduce(
     from jule.paper.experiment import Request
     from jule.paper.registry import EXPERIMENTS, find_experiment
 
-    request = Request(_names(datasets), seeds, preset, _names(methods))
+    request = Request(_names("--datasets", datasets), seeds, preset, _names("--methods", methods))
     if list_ or name is None:
         _list_experiments(results)
         return
     if name in ("all", "tables"):
         _check_no_options(name, request)
     if name == "tables":
-        _render(list(EXPERIMENTS.values()), results, into_pages=True)
+        if not results.is_dir():
+            raise ValueError(f"there is no folder {results}: nothing can be rendered")
+        _render(list(EXPERIMENTS.values()), results, into_pages=results == RESULTS)
         return
     experiments = list(EXPERIMENTS.values()) if name == "all" else [find_experiment(name)]
     for experiment in experiments:
@@ -104,9 +106,14 @@ def reproduce(
     _render(experiments, results, into_pages=results == RESULTS)
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
-    """Return names separated by commas; None if there are none."""
-    return tuple(filter(None, map(str.strip, (text or "").split(",")))) or None
+def _names(option: str, text: str | None) -> tuple[str, ...] | None:
+    """Return the names, separated by commas, that an option was given; None without it."""
+    if text is None:
+        return None
+    names = tuple(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    if not names:
+        raise ValueError(f"{option} names nothing: leave it out, or give names separated by commas")
+    return names
 
 
 def _check_no_options(name: str, request: Request) -> None:
@@ -129,6 +136,8 @@ def _list_experiments(results: Path) -> None:
     """
     from jule.paper.registry import EXPERIMENTS
 
+    if results.exists() and not results.is_dir():
+        raise ValueError(f"{results} is a file: give the folder of the results")
     if not results.is_dir():
         say(f"no folder {results}: run this in a checkout, or name it with --results")
     indent = max(map(len, EXPERIMENTS)) + 2
@@ -156,7 +165,7 @@ def _state(experiment: Experiment, results: Path) -> list[str]:
     try:
         measured, cells = count_records(experiment, results)
         reached, numbers = count_reached(experiment.comparisons(results))
-    except (KeyError, ValueError) as error:
+    except (AttributeError, IndexError, KeyError, OSError, TypeError, ValueError) as error:
         return [f"a result cannot be read ({error})"]
     state = [f"{measured} of {cells} measured; all of them take {experiment.expected}"]
     if numbers:
@@ -170,13 +179,15 @@ def _write_files(experiments: list[Experiment], results: Path) -> list[Path]:
     Figures that cannot be drawn are left out, with a line that says why.
     """
     from jule.files import write_atomic
+    from jule.paper.records import naming_results
 
     changed = []
     for experiment in experiments:
         for name, render in experiment.files(results).items():
             path = results / name
             try:
-                text = render if isinstance(render, str) else render()
+                with naming_results(experiment.name):
+                    text = render if isinstance(render, str) else render()
             except ImportError as error:
                 say(f"left out {path}: {error}")
                 continue
@@ -190,6 +201,7 @@ def _write_files(experiments: list[Experiment], results: Path) -> list[Path]:
 
 def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -> None:
     """Write all tables into the pages of a checkout, or print those of the experiments."""
+    from jule.paper.records import naming_results
     from jule.paper.registry import experiment_tables
     from jule.paper.tables import RESULTS as MARKER
     from jule.paper.tables import fill_pages, has_tables
@@ -204,7 +216,9 @@ def _render(experiments: list[Experiment], results: Path, *, into_pages: bool) -
             say("all tables are up to date")
         return
     for experiment in experiments:
-        for name, table in experiment.render(results).items():
+        with naming_results(experiment.name):
+            tables = experiment.render(results)
+        for name, table in tables.items():
             for line in ("", name, "", *table.split("\n")):
                 say(line)
     for path in _write_files(experiments, results):

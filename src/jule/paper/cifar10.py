@@ -21,11 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jule.files import make_folder, remove_tree, write_json
-from jule.images import load_dataset
+from jule.images import Dataset, load_dataset
 from jule.joint.config import Config, preset
+from jule.locks import NAME as LOCK
+from jule.locks import hold
 from jule.paper.experiment import Cell, Comparison, Context, Experiment, Renderer, Request
 from jule.paper.numbers import paper_methods, paper_score
-from jule.paper.records import Record, read_record
+from jule.paper.records import Record, read_leftover, read_record
 from jule.paper.tables import markdown, mean_and_spread
 from jule.paper.usage import Usage
 from jule.progress import Progress
@@ -107,12 +109,19 @@ class Cifar10(Experiment):
         return bool(settings == _plain(settings_of(cell))) and set(record["rows"]) == set(columns)
 
     def measure(self, cell: Cell, context: Context) -> Record:
+        data = load_dataset(cell.dataset)
+        with hold(make_folder(context.folder)):
+            settings = settings_of(cell)
+            _keep_only_work_for(settings, context.folder)
+            return self._measure(cell, data, settings, context)
+
+    def _measure(
+        self, cell: Cell, data: Dataset, settings: dict[str, Any], context: Context
+    ) -> Record:
         from jule.paper.patch_pipeline import PatchPipeline
 
-        settings = settings_of(cell)
-        folder = _folder_for(settings, context.folder)
+        folder = context.folder
         usage = Usage(folder / "usage.json", context.progress)
-        data = load_dataset(cell.dataset)
         sizes, n_test = settings["sizes"], settings["n_test"]
         pipeline = PatchPipeline(
             data.images[: len(data) - n_test],
@@ -240,15 +249,14 @@ def config_for_patches(n_clusters: int, seed: int) -> Config:
     )
 
 
-def _folder_for(settings: Record, folder: Path) -> Path:
-    """Return the folder for unfinished work, without what other settings have left in it."""
+def _keep_only_work_for(settings: Record, folder: Path) -> None:
+    """Remove what other settings have left in a folder for unfinished work."""
     about = folder / "settings.json"
-    if not about.exists() or read_record(about) != _plain(settings):
-        remove_tree(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        make_folder(folder)
+    if read_leftover(about) != _plain(settings):
+        for left in folder.iterdir():
+            if left.name != LOCK:
+                remove_tree(left)
         write_json(about, settings)
-    return folder
 
 
 def _plain(settings: Record) -> Record:
@@ -278,7 +286,7 @@ def _classify(
     if len(columns) > 1:
         parts = [slice(0, width // 2), slice(width // 2, width), slice(0, width)]
     saved = folder / "rows.json"
-    found = read_record(saved) if saved.exists() else {}
+    found = read_leftover(saved)
     rows: dict[str, dict[str, Record]] = {column: found.get(column, {}) for column in columns}
     moments = Moments(features[: sizes[0]].mean(axis=0))
     for begin, size in pairwise((0, *sizes)):

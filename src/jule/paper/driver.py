@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from jule.files import remove_tree
 from jule.paper.experiment import Cell, Context, Experiment, Request
-from jule.paper.records import Record, read_record, write_record
+from jule.paper.records import REMEDY, Record, read_record, write_record
 from jule.progress import progress_bars
 
 
@@ -42,6 +43,7 @@ def run_experiment(
     stored
         Number of cells that had a current record already.
     """
+    _check_writable(results)
     stored = 0
     for cell in experiment.cells(experiment.check(request)):
         record = _current_record(experiment, cell, results)
@@ -53,9 +55,23 @@ def run_experiment(
             about = {"experiment": experiment.name, "command": cell.command(experiment.name)}
             record = write_record(results / cell.path, about | measured)
             remove_tree(folder)
-        for line in experiment.summary(record).splitlines():
+        try:
+            summary = experiment.summary(record)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{results / cell.path} is damaged ({what}). {REMEDY}") from error
+        for line in summary.splitlines():
             say(line)
     return stored
+
+
+def _check_writable(results: Path) -> None:
+    """Raise if no results can be written, before anything is measured in vain."""
+    if results.exists() and not results.is_dir():
+        raise ValueError(f"{results} is a file: give a folder for the results")
+    existing = next(each for each in (results, *results.absolute().parents) if each.exists())
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{existing} cannot be written to: give another folder with --results")
 
 
 def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record | None:
@@ -65,10 +81,9 @@ def _current_record(experiment: Experiment, cell: Cell, results: Path) -> Record
     record = read_record(path)
     try:
         return record if experiment.is_current(cell, record) else None
-    except (KeyError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} has settings that are not understood ({error}): move it away to measure it "
-            "again"
+            f"{path} has settings that are not understood ({error}). {REMEDY}"
         ) from error
 
 

@@ -113,7 +113,8 @@ class Embedding(Experiment):
         }
 
     def summary(self, record: Record) -> str:
-        papers = paper_embedding(record["method"], record["dimensions"])
+        is_papers = record["dataset"] in self.datasets
+        papers = paper_embedding(record["method"], record["dimensions"]) if is_papers else {}
         parts = [
             f"{title} {record['scores'][score]:.3f} (paper {_shown(papers.get(score))})"
             for score, title in SCORES.items()

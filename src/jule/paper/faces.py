@@ -64,6 +64,8 @@ class Faces(Experiment):
 
     def measure(self, cell: Cell, context: Context) -> Record:
         data, pairs = load_dataset(cell.dataset), load_pairs()
+        if data.images.shape[3:] != pairs.images.shape[3:]:
+            raise ValueError(f"{self.name} needs images in colour; those of {data.name} are grey")
         sizes = []
         for share in SHARES:
             part = frames_of_everybody(data, share, cell.seed or 0)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from jule.paper.experiment import Comparison, Experiment
+from jule.paper.records import naming_results
 from jule.paper.tables import markdown
 
 CLOSE = 0.02  # larger differences need an explanation
@@ -22,7 +23,8 @@ def overview(experiments: Iterable[Experiment], results: Path) -> str:
     """
     rows = []
     for experiment in experiments:
-        found = experiment.comparisons(results)
+        with naming_results(experiment.name):
+            found = experiment.comparisons(results)
         if found:
             rows.append([experiment.title, *_counts(found), _worst(found)])
     header = ["", "numbers", "at least the paper's", f"up to {CLOSE} worse", "even worse"]

@@ -132,9 +132,11 @@ class PatchPipeline:
         for number, each in enumerate(vectors):
             self._progress("codes", number / len(vectors))
             path = self._folder / f"codes-{number}.npy"
-            if not path.exists():
-                write_atomic(path, array_bytes(learn_codes(each, n_codes, self._seed)))
-            self._codebooks.append(np.load(path, allow_pickle=False))
+            codes = _read_leftover(path, (n_codes, each.shape[1]))
+            if codes is None:
+                codes = learn_codes(each, n_codes, self._seed)
+                write_atomic(path, array_bytes(codes))
+            self._codebooks.append(codes)
         return [each.shape[1] for each in vectors]
 
     def features(self, images: NDArray[np.uint8]) -> Rows:
@@ -144,12 +146,22 @@ class PatchPipeline:
         for start in range(0, len(images), IMAGES_PER_FILE):
             part = images[start : start + IMAGES_PER_FILE]
             path = self._folder / f"features-{start:06d}.npy"
-            if not path.exists():
+            coded = _read_leftover(path, (len(part), width))
+            if coded is None:
                 show = partial(self._show_features, start, len(part), len(images))
                 coded = encode(part, self._describe, self._codebooks, show)
                 write_atomic(path, array_bytes(coded))
-            features[start : start + len(part)] = np.load(path, allow_pickle=False)
+            features[start : start + len(part)] = coded
         return features
 
     def _show_features(self, start: int, n: int, n_images: int, share: float) -> None:
         self._progress("features", (start + share * n) / n_images)
+
+
+def _read_leftover(path: Path, shape: tuple[int, int]) -> Rows | None:
+    """Read an array that an interrupted run has saved; None if it is not there, or damaged."""
+    try:
+        found: Rows = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError):
+        return None
+    return found if found.shape == shape and found.dtype == np.float32 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 from jule.paper.approximation import Approximation
 from jule.paper.cifar10 import Cifar10
@@ -14,6 +15,7 @@ from jule.paper.features import Features
 from jule.paper.joint import Joint
 from jule.paper.overview import overview
 from jule.paper.raw_gdl import RawGDL
+from jule.paper.records import naming_results
 from jule.paper.reliability import Reliability
 from jule.paper.robustness import Robustness
 from jule.paper.stages import Stages
@@ -63,8 +65,13 @@ def experiment_tables() -> dict[str, Renderer]:
     True
     """
     tables = {
-        name: table
+        name: partial(_render, experiment.name, table)
         for experiment in EXPERIMENTS.values()
         for name, table in experiment.tables().items()
     }
     return {"overview": partial(overview, EXPERIMENTS.values()), **tables}
+
+
+def _render(name: str, table: Renderer, results: Path) -> str:
+    with naming_results(name):
+        return table(results)

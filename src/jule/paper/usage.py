@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jule.files import write_json
 from jule.memory import peak_memory, reset_peak_memory
-from jule.paper.records import read_record
+from jule.paper.records import read_leftover
 from jule.progress import Progress
 
 SAVE_EVERY = 10.0  # seconds
@@ -37,7 +37,7 @@ class Usage:
     """
 
     def __init__(self, path: Path, progress: Progress) -> None:
-        saved = read_record(path) if path.exists() else {}
+        saved = read_leftover(path)
         self.seconds: dict[str, float] = saved.get("seconds", {})
         self.peaks: dict[str, int] = saved.get(PEAKS, {})
         self._path, self._progress = path, progress
