@@ -447,7 +447,7 @@ def suggested(results: Path) -> str:
     rows, given = [], _seeds(results, "trust")
     for name, (k, seeds) in _seeds(results, "suggested").items():
         best = ", ".join(f"{seed['suggested'][0]}" for seed in seeds)
-        others = "; ".join(", ".join(map(str, seed["suggested"][1:])) for seed in seeds)
+        others = "; ".join(", ".join(map(str, seed["suggested"][1:])) or "–" for seed in seeds)
         both = [given[name][1] if name in given else [], seeds]
         cells = [
             " / ".join(mean_and_spread(runs, score) for score in ("nmi", "ac")) if runs else "–"

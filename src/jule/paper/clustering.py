@@ -208,7 +208,7 @@ class ClusteringTable(Experiment):
                     text = self._why_missing(results, name, dataset)
                 else:
                     text = f"{value:.3f}"
-                    text = bold.format(text) if value == largest else text
+                    text = bold.format(text) if text == f"{largest:.3f}" else text
                 shown.append(text + self._papers(name, dataset))
             rows.append([name, *shown])
         return [self.score.upper(), *(DISPLAY[name] for name in sets)], rows

@@ -21,7 +21,7 @@ from jule.paper.experiment import Cell, Context, Experiment, Renderer, Request
 from jule.paper.joint import SEEDS, config_for, learn
 from jule.paper.numbers import paper_score
 from jule.paper.records import Record, read_record
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 from jule.paper.verification import cosine_similarity, verification_accuracy
 
 if TYPE_CHECKING:
@@ -105,11 +105,11 @@ class Faces(Experiment):
                 rows.append(
                     [
                         f"{sizes[0]['frames']:,}",
-                        _mean(size["supervised"]["accuracy"] for size in sizes),
-                        _mean(size["ours"]["accuracy"] for size in sizes),
-                        _mean(size["before fine-tuning"]["accuracy"] for size in sizes),
+                        mean_and_spread([size["supervised"]["accuracy"] for size in sizes]),
+                        mean_and_spread([size["ours"]["accuracy"] for size in sizes]),
+                        mean_and_spread([size["before fine-tuning"]["accuracy"] for size in sizes]),
                         f"{records[0]['pixels']['accuracy']:.3f}",
-                        _mean(size["scores"]["nmi"] for size in sizes),
+                        mean_and_spread([size["scores"]["nmi"] for size in sizes]),
                         str(len(records)),
                     ]
                 )
@@ -244,13 +244,6 @@ def fine_tune(
         progress=progress,
     )
     return {"loss at the end": float(np.mean(losses[-max(1, len(losses) // 10) :]))}
-
-
-def _mean(values: Any) -> str:
-    found = np.array(list(values))
-    if len(found) == 1:  # which has no spread
-        return f"{found[0]:.3f}"
-    return f"{found.mean():.3f} ± {found.std():.3f}"
 
 
 def _paper_table(results: Path) -> str:

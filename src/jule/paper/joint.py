@@ -19,7 +19,7 @@ from jule.paper.experiment import Cell, Comparison, Context, Experiment, Rendere
 from jule.paper.numbers import DISPLAY, paper_score
 from jule.paper.raw_gdl import FACES
 from jule.paper.records import Record, read_record
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 from jule.progress import Progress
 from jule.text import match_name
 
@@ -123,10 +123,10 @@ class Joint(Experiment):
                 [
                     DISPLAY[name],
                     str(paper_score("OURS-SF", name)),
-                    _mean_and_spread(records, "sf"),
+                    _both_scores(records, "sf"),
                     str(paper_score("OURS-RC", name)),
-                    _mean_and_spread(records, "rc"),
-                    _mean_and_spread(records, "labels"),
+                    _both_scores(records, "rc"),
+                    _both_scores(records, "labels"),
                     f"{records[0]['images trained on']:,}",
                     f"{seconds:.0f}",
                     f"{len(records)}",
@@ -146,10 +146,10 @@ class Joint(Experiment):
             rows.append(
                 [
                     DISPLAY[name],
-                    _mean_and_spread(ours, "rc"),
-                    _mean_and_spread(papers, "rc"),
-                    _mean_and_spread(ours, "sf"),
-                    _mean_and_spread(papers, "sf"),
+                    _both_scores(ours, "rc"),
+                    _both_scores(papers, "rc"),
+                    _both_scores(ours, "sf"),
+                    _both_scores(papers, "sf"),
                     f"{images[0]:,}",
                     f"{images[1]:,}",
                     f"{images[0] / images[1]:.2f}",
@@ -220,10 +220,9 @@ def _is_same_run(run: RunFolder, config: Config, about: dict[str, Any]) -> bool:
         return False
 
 
-def _mean_and_spread(records: list[Record], which: str) -> str:
+def _both_scores(records: list[Record], which: str) -> str:
     """Return the mean and standard deviation of NMI and AC over the seeds."""
-    parts = []
-    for score in ("nmi", "ac"):
-        values = np.array([record["scores"][which][score] for record in records])
-        parts.append(f"{values.mean():.3f} ± {values.std():.3f}")
-    return " / ".join(parts)
+    return " / ".join(
+        mean_and_spread([record["scores"][which][score] for record in records])
+        for score in ("nmi", "ac")
+    )

@@ -23,7 +23,7 @@ from jule.paper.joint import SEEDS, Joint
 from jule.paper.learned import learned_config, learned_run
 from jule.paper.numbers import DISPLAY, paper_score
 from jule.paper.records import Record, read_record
-from jule.paper.tables import markdown
+from jule.paper.tables import markdown, mean_and_spread
 
 if TYPE_CHECKING:
     from jule.backward import Embedder
@@ -231,5 +231,4 @@ def _learned_on(results: Path, dataset: str) -> str:
     paths = sorted((results / Joint.name / "default").glob(f"{dataset}-[0-9]*.json"))
     values = [read_record(path)["scores"]["rc"]["nmi"] for path in paths]
     paper = paper_score("OURS-RC", dataset).nmi
-    ours = f"{np.mean(values):.3f} ± {np.std(values):.3f}" if values else "-"
-    return f"{ours} ({'-' if paper is None else f'{paper:.3f}'})"
+    return f"{mean_and_spread(values)} ({'-' if paper is None else f'{paper:.3f}'})"
