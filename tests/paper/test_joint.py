@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from jule.images import load_dataset
 from jule.joint.config import Config, preset
 from jule.paper import joint
 from jule.paper.driver import run_experiment
@@ -51,6 +53,15 @@ def test_a_run_is_measured_once_and_its_folder_removed(quick, tmp_path):
     assert list((tmp_path / "runs").iterdir()) == []
     assert run(tmp_path, seeds=1) == [line]
     assert read_record(record_path(tmp_path, 0)) == record
+
+
+def test_a_finished_run_that_is_damaged_is_learned_again(runs):
+    data, folder = load_dataset("digits"), runs / "learned-digits-0"
+    whole = joint.learn(data, QUICK, folder)
+    (folder / "embedding.npy").write_bytes(b"")
+    again = joint.learn(data, QUICK, folder)
+    np.testing.assert_array_equal(again.result.labels, whole.result.labels)
+    assert np.load(folder / "embedding.npy").shape == (1797, 160)
 
 
 def test_an_interrupted_run_is_resumed(quick, monkeypatch, tmp_path):

@@ -162,8 +162,12 @@ class Joint(Experiment):
     def _chosen(self, results: Path) -> str:
         """Render how often the choice between SF and RC, made without labels, was right."""
         right, wrong, same, lost = 0, 0, 0, 0.0
-        for path in sorted((results / self.name).glob("*/*.json")):
-            record = read_record(path)
+        records = [
+            record
+            for training, name in product(PRESETS, self.datasets)
+            for record in self._records(results, training, name)
+        ]
+        for record in records:
             values = {which: record["scores"][which]["nmi"] for which in ("sf", "rc")}
             gap = max(values.values()) - record["scores"]["labels"]["nmi"]
             if values["sf"] == values["rc"]:
@@ -200,16 +204,23 @@ def config_for(cell: Cell, n_clusters: int) -> Config:
 def learn(
     data: Dataset, config: Config, folder: Path, progress: Progress | None = None
 ) -> RunResults:
-    """Run joint learning in a folder; resume the same run, or read it if it is finished."""
+    """Run joint learning in a folder; resume the same run, or read it if it is finished.
+
+    A finished run whose files are damaged is learned again.
+    """
     from jule.runs.execute import execute
     from jule.runs.folder import RunFolder, create_run, unfinished_run
+    from jule.runs.manifest import DamagedError
     from jule.runs.results import read_results
 
     run, about = unfinished_run(folder) or RunFolder(folder), fingerprint(data.images)
     if not _is_same_run(run, config, about):
         run = create_run(folder, config, about, overwrite=True)
     if run.is_finished:
-        return read_results(run)
+        try:
+            return read_results(run)
+        except DamagedError:
+            run = create_run(folder, config, about, overwrite=True)
     return execute(run, data.images, labels=data.labels, data=about, progress=progress)
 
 
