@@ -74,7 +74,7 @@ def by_labels(data: Dataset, pairs: Pairs, config: Config, runs: Path) -> dict[s
 
 
 def by_people(data: Dataset, pairs: Pairs, config: Config) -> list[dict[str, Any]]:
-    """Train on true labels, of some people and of some frames of everybody; verify other people."""
+    """Train on the true labels of some people, and of some frames of everybody; verify LFW."""
     people = np.random.default_rng(config.seed).permutation(data.n_clusters)
     found = []
     for share in SHARES:
