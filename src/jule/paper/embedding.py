@@ -231,8 +231,8 @@ def draw_positions(shown: Mapping[str, Mapping[str, str]]) -> str:
             )
             axes = figure.add_subplot(rows, columns_of_panels, place + 1)
             points = axes.scatter(x, y, c=classes, cmap="tab10", s=3, linewidths=0, rasterized=True)
-            axes.set_title(title)
-            axes.set_aspect("equal")
+            axes.set_title(title, fontsize="medium")
+            axes.set_aspect("equal", adjustable="datalim")  # titles stay in line
             axes.set_axis_off()
         key = points.legend_elements(num=np.unique(classes).tolist())
         figure.legend(*key, title="class", loc="outside right center", frameon=False)
