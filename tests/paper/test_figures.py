@@ -42,6 +42,7 @@ def tables(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "EXPERIMENTS", {"squares": DrawnSquares()})
     (tmp_path / "README.md").write_text("<!-- results: squares -->\n<!-- end -->\n")
+    (tmp_path / "results").mkdir()
     return lambda: CliRunner().invoke(app, ["reproduce", "tables"])
 
 
